@@ -24,8 +24,9 @@ static const struct preset {
     bool sized; /* the user gives the slots of the ring, which are 0 here */
     struct tw_geometry geometry;
 } PRESETS[] = {
-    {"default", false, TW_DEFAULT}, {"small", false, TW_SMALL},     {"clock", false, TW_CLOCK},
-    {"simple", true, TW_SIMPLE(0)}, {"hashed", true, TW_HASHED(0)}, {"growing", true, TW_GROWING(0)},
+    {"default", false, TW_GEOMETRY_DEFAULT}, {"small", false, TW_GEOMETRY_SMALL},
+    {"clock", false, TW_GEOMETRY_CLOCK},     {"simple", true, TW_GEOMETRY_SIMPLE(0)},
+    {"hashed", true, TW_GEOMETRY_HASHED(0)}, {"growing", true, TW_GEOMETRY_GROWING(0)},
 };
 
 /* ---- presets -------------------------------------------------------------------------------------------- */

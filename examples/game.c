@@ -34,7 +34,7 @@ static void end(struct effect *effect)
 
 int main(void)
 {
-    struct tw_geometry geometry = TW_SMALL;
+    struct tw_geometry geometry = TW_GEOMETRY_SMALL;
     struct effect fireball = {.name = "fireball", .ends = "is ready again"},
                   shield = {.name = "shield", .ends = "is gone"},
                   poison = {.name = "poison", .ends = "hurts", .times = 4};

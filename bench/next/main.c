@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The cost of asking a wheel for its next deadline in each iteration of an event loop. In a round each load
- * runs four times, on the same wheel of TW_DEFAULT and with the same random choices:
+ * runs four times, on the same wheel of TW_GEOMETRY_DEFAULT and with the same random choices:
  *
  *   - without a question
  *   - with tw_wheel_next_bound() in each iteration

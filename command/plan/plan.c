@@ -43,19 +43,19 @@ static void consider_simple(struct plan *plan)
     if (slots > TW_SLOTS_MAX)
         slots = TW_SLOTS_MAX;
     snprintf(name, sizeof name, "simple:%u", (unsigned)slots);
-    consider_preset(plan, name, &(struct tw_geometry)TW_SIMPLE((uint32_t)slots));
+    consider_preset(plan, name, &(struct tw_geometry)TW_GEOMETRY_SIMPLE((uint32_t)slots));
 }
 
 enum { DEFAULT, SMALL }; /* indices of these presets in plan->preset */
 
 static void consider_presets(struct plan *plan)
 {
-    consider_preset(plan, "default", &(struct tw_geometry)TW_DEFAULT);
-    consider_preset(plan, "small", &(struct tw_geometry)TW_SMALL);
-    consider_preset(plan, "clock", &(struct tw_geometry)TW_CLOCK);
+    consider_preset(plan, "default", &(struct tw_geometry)TW_GEOMETRY_DEFAULT);
+    consider_preset(plan, "small", &(struct tw_geometry)TW_GEOMETRY_SMALL);
+    consider_preset(plan, "clock", &(struct tw_geometry)TW_GEOMETRY_CLOCK);
     consider_simple(plan);
-    consider_preset(plan, "hashed:512", &(struct tw_geometry)TW_HASHED(HASHED_SLOTS));
-    consider_preset(plan, "growing:64", &(struct tw_geometry)TW_GROWING(GROWING_SLOTS));
+    consider_preset(plan, "hashed:512", &(struct tw_geometry)TW_GEOMETRY_HASHED(HASHED_SLOTS));
+    consider_preset(plan, "growing:64", &(struct tw_geometry)TW_GEOMETRY_GROWING(GROWING_SLOTS));
 }
 
 /* Recommends the small preset if the default one would take more memory than the timers in it, and one turn

@@ -234,12 +234,12 @@ void plan_print_levels(uint64_t tick_ns)
         const char *title;
         struct tw_geometry geometry;
     } presets[] = {
-        {"`TW_DEFAULT`", TW_DEFAULT},
-        {"`TW_SMALL`", TW_SMALL},
-        {"`TW_CLOCK`", TW_CLOCK},
-        {"`TW_SIMPLE(1000)`", TW_SIMPLE(1000)},
-        {"`TW_HASHED(512)`", TW_HASHED(512)},
-        {"`TW_GROWING(64)`", TW_GROWING(64)},
+        {"`TW_GEOMETRY_DEFAULT`", TW_GEOMETRY_DEFAULT},
+        {"`TW_GEOMETRY_SMALL`", TW_GEOMETRY_SMALL},
+        {"`TW_GEOMETRY_CLOCK`", TW_GEOMETRY_CLOCK},
+        {"`TW_GEOMETRY_SIMPLE(1000)`", TW_GEOMETRY_SIMPLE(1000)},
+        {"`TW_GEOMETRY_HASHED(512)`", TW_GEOMETRY_HASHED(512)},
+        {"`TW_GEOMETRY_GROWING(64)`", TW_GEOMETRY_GROWING(64)},
     };
     printf("Ticks of %s. Where the delays of two levels overlap, the clock's position in its slot decides "
            "between them.\n",

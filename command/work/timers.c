@@ -12,7 +12,7 @@ struct timers {
 
 struct timers *timers_new(void)
 {
-    const struct tw_geometry geometry = TW_SMALL;
+    const struct tw_geometry geometry = TW_GEOMETRY_SMALL;
     struct timers *timers = malloc(sizeof *timers);
     if (timers != NULL && tw_wheel_new(&timers->wheel, &geometry, timers_now_ms()) == 0)
         return timers;
@@ -35,8 +35,8 @@ uint64_t timers_now_ms(void)
     return (uint64_t)now.tv_sec * SECOND_MS + (uint64_t)now.tv_nsec / MS_NS;
 }
 
-/* The clock is rounded down, so one more tick makes sure that the timer is not early. TW_SMALL takes every
- * deadline. */
+/* The clock is rounded down, so one more tick makes sure that the timer is not early. TW_GEOMETRY_SMALL takes
+ * every deadline. */
 void timers_set(struct timers *timers, struct timer *timer, uint64_t ms)
 {
     (void)tw_wheel_move_at(timers->wheel, &timer->timer, timers_now_ms() + ms + 1);

@@ -189,7 +189,7 @@ typedef void tw_release_fn(void *arg, void *value);
  */
 struct tw_sched_options {
     uint64_t tick_ns; /* nanoseconds a tick, 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
-    const struct tw_geometry *geometry; /* of the wheels, in ticks; copied; NULL: TW_DEFAULT */
+    const struct tw_geometry *geometry; /* of the wheels, in ticks; copied; NULL: TW_GEOMETRY_DEFAULT */
     /* wheels with a lock each, 1 to 64, which are made when they are needed; 0: as many as the processors that
      * the thread may run on that makes the scheduler, at most 16, and 1 with a virtual clock. See "Shards"
      * above. */

@@ -165,7 +165,7 @@ struct tw_geometry {
  * NULL means the same. */
 
 /* A preset: how deadlines beyond the top level are treated, how many levels follow, and the levels. */
-#define TW__PRESET(overflow, levels, ...)                                                                      \
+#define TW__GEOMETRY(overflow, levels, ...)                                                                    \
     {                                                                                                          \
         levels, overflow,                                                                                      \
         {                                                                                                      \
@@ -176,25 +176,25 @@ struct tw_geometry {
 /* Ten levels with lookahead, which reach the whole 64-bit range in 256 KiB. They are 1024/512, 256/128,
  * 256/128, 128/64 and so on. 1024/512 means 1,024 slots, of which 512 make one slot of the next level.
  * Example: `tw_wheel_new(&wheel, NULL, 0)` makes a wheel of this geometry. */
-#define TW_DEFAULT                                                                                             \
-    TW__PRESET(TW_OVERFLOW_REJECT, 10, {1024, 1}, {256, UINT64_C(1) << 9}, {256, UINT64_C(1) << 16},           \
-               {128, UINT64_C(1) << 23}, {128, UINT64_C(1) << 29}, {128, UINT64_C(1) << 35},                   \
-               {128, UINT64_C(1) << 41}, {128, UINT64_C(1) << 47}, {128, UINT64_C(1) << 53},                   \
-               {32, UINT64_C(1) << 59})
+#define TW_GEOMETRY_DEFAULT                                                                                    \
+    TW__GEOMETRY(TW_OVERFLOW_REJECT, 10, {1024, 1}, {256, UINT64_C(1) << 9}, {256, UINT64_C(1) << 16},         \
+                 {128, UINT64_C(1) << 23}, {128, UINT64_C(1) << 29}, {128, UINT64_C(1) << 35},                 \
+                 {128, UINT64_C(1) << 41}, {128, UINT64_C(1) << 47}, {128, UINT64_C(1) << 53},                 \
+                 {32, UINT64_C(1) << 59})
 /* Four levels with lookahead, 64/32, 32/16, 32/16 and 16 slots, in at most 16 KiB. A delay beyond 2^17 ticks
  * takes more than one round of the top level.
- * Example: `struct tw_geometry geometry = TW_SMALL;` */
-#define TW_SMALL TW__PRESET(TW_OVERFLOW_ROUNDS, 4, {64, 1}, {32, 32}, {32, 512}, {16, 8192})
+ * Example: `struct tw_geometry geometry = TW_GEOMETRY_SMALL;` */
+#define TW_GEOMETRY_SMALL TW__GEOMETRY(TW_OVERFLOW_ROUNDS, 4, {64, 1}, {32, 32}, {32, 512}, {16, 8192})
 /* One ring of n slots, which refuses delays above n ticks with TW_ERANGE: the simple wheel of the
  * textbooks. Here and below, n is an integer from 0 to UINT32_MAX, and a constant or not. */
-#define TW_SIMPLE(n) TW__PRESET(TW_OVERFLOW_REJECT, 1, {TW__SLOTS(n), 1})
+#define TW_GEOMETRY_SIMPLE(n) TW__GEOMETRY(TW_OVERFLOW_REJECT, 1, {TW__SLOTS(n), 1})
 /* One ring of n slots, in which far timers wait for several rounds: the hashed wheel of Netty. */
-#define TW_HASHED(n) TW__PRESET(TW_OVERFLOW_ROUNDS, 1, {TW__SLOTS(n), 1})
+#define TW_GEOMETRY_HASHED(n) TW__GEOMETRY(TW_OVERFLOW_ROUNDS, 1, {TW__SLOTS(n), 1})
 /* n slots on each level; upper levels are made when they are first needed: the overflow wheels of Kafka. */
-#define TW_GROWING(n) TW__PRESET(TW_OVERFLOW_GROW, 1, {TW__SLOTS(n), 1})
+#define TW_GEOMETRY_GROWING(n) TW__GEOMETRY(TW_OVERFLOW_GROW, 1, {TW__SLOTS(n), 1})
 /* Four levels of 60, 60, 24 and 7 slots, which are seconds, minutes, hours and days if a tick is a second. A
  * delay beyond the week takes more than one round of the top level. */
-#define TW_CLOCK TW__PRESET(TW_OVERFLOW_ROUNDS, 4, {60, 1}, {60, 60}, {24, 3600}, {7, 86400})
+#define TW_GEOMETRY_CLOCK TW__GEOMETRY(TW_OVERFLOW_ROUNDS, 4, {60, 1}, {60, 60}, {24, 3600}, {7, 86400})
 
 /* Checks whether a geometry is valid. If it is not, `message` names the level, the wrong value and the valid
  * range. `message` receives at most `size` bytes, always terminated. `geometry` may be NULL, which is valid.
@@ -278,13 +278,13 @@ static inline void tw_timer_relocated(struct tw_timer *timer)
 struct tw_wheel;
 
 /* The number of bytes that tw_wheel_init() needs for this geometry, in memory of any alignment. `geometry` may
- * be NULL: then it is TW_DEFAULT.
- * Returns: the bytes, or 0 if the geometry is not valid. Example: 247,039 bytes for TW_DEFAULT on a
+ * be NULL: then it is TW_GEOMETRY_DEFAULT.
+ * Returns: the bytes, or 0 if the geometry is not valid. Example: 247,039 bytes for TW_GEOMETRY_DEFAULT on a
  * 64-bit machine. */
 size_t tw_wheel_size(const struct tw_geometry *geometry);
 
 /* Makes an empty wheel of `geometry` inside the caller's `memory` of `size` bytes, its clock at tick `now`.
- * The geometry is copied. `geometry` may be NULL: then it is TW_DEFAULT.
+ * The geometry is copied. `geometry` may be NULL: then it is TW_GEOMETRY_DEFAULT.
  * Returns:
  *   - 0: the wheel is in *wheel.
  *   - TW_EGEOMETRY: the geometry is not valid.
@@ -300,7 +300,7 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
 void tw_wheel_fini(struct tw_wheel *wheel);
 
 /* Makes an empty wheel with memory from malloc, its clock at tick `now`. `geometry` may be NULL: then it is
- * TW_DEFAULT. This function is in a file of its own, because the core never refers to malloc.
+ * TW_GEOMETRY_DEFAULT. This function is in a file of its own, because the core never refers to malloc.
  * Returns:
  *   - 0: the wheel is in *wheel.
  *   - TW_EGEOMETRY: the geometry is not valid.
@@ -316,7 +316,8 @@ void tw_wheel_free(struct tw_wheel *wheel);
 
 /* Files a timer to fire at tick `deadline`, or at now + 1 if that is later.
  * Requires: the timer is not pending.
- * Returns: 0 or an error. With TW_DEFAULT, TW_SMALL, TW_HASHED and TW_CLOCK the call cannot fail.
+ * Returns: 0 or an error. With TW_GEOMETRY_DEFAULT, TW_GEOMETRY_SMALL, TW_GEOMETRY_HASHED and TW_GEOMETRY_CLOCK
+ * the call cannot fail.
  *   - TW_ERANGE: the overflow is TW_OVERFLOW_REJECT, and the deadline is more than tw_wheel_range() after
  *     now.
  *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and there was no memory for another level.
@@ -356,8 +357,8 @@ void tw_wheel_add_now(struct tw_wheel *wheel, struct tw_timer *timer);
  * Returns: as tw_wheel_add_at(). A timer that is refused keeps its old deadline.
  * Cost: O(1).
  * In callback: yes.
- * Example: TW_DEFAULT at now = 0, where a round of level 0 is 1,024 ticks. Moving a timer from 30,000 to
- * 60,000 is two stores. Moving a timer from 500 to 60,000 refiles it at once. */
+ * Example: TW_GEOMETRY_DEFAULT at now = 0, where a round of level 0 is 1,024 ticks. Moving a timer from 30,000
+ * to 60,000 is two stores. Moving a timer from 500 to 60,000 refiles it at once. */
 int tw_wheel_move_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
 /* As tw_wheel_move_at(), for the deadline now + `delay` ticks. */
@@ -411,10 +412,10 @@ enum tw_poll tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32_t
  * timers are due at TW_NEVER, the end of time, and need no more refiling.
  * Cost: O(1) while the timers that the answer is about stay, on wheels that reach the end of time; otherwise
  * O(levels). A slot whose timers have all been cancelled costs one more step, in one call. A call passes over
- * at most 4,096 such slots, which is more than TW_DEFAULT has. In larger rings it may answer with the tick of
- * one more, where a poll finds no timer.
- * Example: TW_DEFAULT at now = 0, with one timer at 100,000. The call returns 99,328, where the wheel refiles
- * the timer. After a poll at 99,328 it returns 100,000. */
+ * at most 4,096 such slots, which is more than TW_GEOMETRY_DEFAULT has. In larger rings it may answer with the
+ * tick of one more, where a poll finds no timer.
+ * Example: TW_GEOMETRY_DEFAULT at now = 0, with one timer at 100,000. The call returns 99,328, where the wheel
+ * refiles the timer. After a poll at 99,328 it returns 100,000. */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
 
 /* The earliest deadline itself, where tw_wheel_next_bound() may return an earlier tick. From the first call
@@ -447,7 +448,7 @@ uint64_t tw_wheel_now(const struct tw_wheel *wheel);
 /* The longest delay in ticks that tw_wheel_add_in() accepts. It is UINT64_MAX unless the overflow is
  * TW_OVERFLOW_REJECT. Then it is slots * span of the top level, saturated.
  * Cost: O(1).
- * Example: TW_SIMPLE(100) has the range 100. It accepts a delay of 100 ticks and refuses 101. */
+ * Example: TW_GEOMETRY_SIMPLE(100) has the range 100. It accepts a delay of 100 ticks and refuses 101. */
 uint64_t tw_wheel_range(const struct tw_wheel *wheel);
 
 /* The number of refilings since the wheel was made: of timers that went to a lower level, that were moved

@@ -252,9 +252,10 @@ template <class Unit> constexpr Unit duration_of(std::uint64_t n) noexcept
 
 /* ---- geometry ----------------------------------------------------------------------------------------- */
 
-/* The geometry of a wheel that is given none: TW_DEFAULT. The other presets of wheel.h initialise a geometry.
- * Example: `const tw_geometry hashed = TW_HASHED(512);` */
-inline constexpr tw_geometry default_geometry = TW_DEFAULT;
+/* The geometry of a wheel that is given none: TW_GEOMETRY_DEFAULT. The other presets of wheel.h initialise a
+ * geometry.
+ * Example: `const tw_geometry hashed = TW_GEOMETRY_HASHED(512);` */
+inline constexpr tw_geometry default_geometry = TW_GEOMETRY_DEFAULT;
 
 /* A geometry of your own: the slots of each level, and the ticks in a slot, from level 0 upwards.
  * Example: `make_geometry({{1024, 1}, {256, 512}}, TW_OVERFLOW_ROUNDS)`. */

@@ -133,7 +133,7 @@ static void keep_options(struct tw_sched *sched, const struct tw_sched_options *
 {
     struct tw_sched_options *options = &sched->options;
     *options = *given;
-    sched->geometry = given->geometry != NULL ? *given->geometry : (struct tw_geometry)TW_DEFAULT;
+    sched->geometry = given->geometry != NULL ? *given->geometry : (struct tw_geometry)TW_GEOMETRY_DEFAULT;
     options->geometry = &sched->geometry;
     if (options->tick_ns == 0)
         options->tick_ns = 1000000;

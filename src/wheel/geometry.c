@@ -9,14 +9,14 @@
  *     steps    upper / span: slots of this level in one slot of the next level
  *     ahead    slots / steps - 1, rounded down: upper slots in the window besides the current one
  *
- *     TW_DEFAULT   level   slots    span    upper   steps   ahead
+ *     TW_GEOMETRY_DEFAULT   level   slots    span    upper   steps   ahead
  *                      0    1024       1      512     512       1
  *                      1     256     512    65536     128       1
  *                      2     256   65536  8388608     128       1
  *
  * So a span must be at least two slots of the level below (steps >= 2), at most its whole ring (steps <=
  * slots), and a multiple of the span below. With steps == slots, ahead is 0: that is the textbook wheel, as
- * in TW_CLOCK. With steps == slots / 2, ahead is 1: one slot of lookahead, as above.
+ * in TW_GEOMETRY_CLOCK. With steps == slots / 2, ahead is 1: one slot of lookahead, as above.
  *
  * The caller's memory holds these parts, one after the other:
  *
@@ -98,7 +98,7 @@ static int check_overflow(const struct tw_geometry *g, struct tw__wheel_text *te
 /* The geometry that a caller means. */
 static const struct tw_geometry *meant(const struct tw_geometry *given)
 {
-    static const struct tw_geometry standard = TW_DEFAULT;
+    static const struct tw_geometry standard = TW_GEOMETRY_DEFAULT;
     return given != NULL ? given : &standard;
 }
 

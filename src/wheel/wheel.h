@@ -16,15 +16,16 @@
  *         tw_wheel_cancel(wheel, &request->timeout); // some twenty instructions, and no call
  *     }
  *
- * The short path of an add files a timer on level 0 or level 1, with TW_DEFAULT within about 65,000 ticks from
- * now. A move to a later tick stores it, a cancel takes the timer out, and a poll before the next work notes
- * the time. In all other cases these functions call the library (tw__wheel_add_long and its like). So does each
- * call through a pointer to a function, and each call in a program that is compiled without gcc or clang.
+ * The short path of an add files a timer on level 0 or level 1, with TW_GEOMETRY_DEFAULT within about 65,000
+ * ticks from now. A move to a later tick stores it, a cancel takes the timer out, and a poll before the next
+ * work notes the time. In all other cases these functions call the library (tw__wheel_add_long and its like).
+ * So does each call through a pointer to a function, and each call in a program that is compiled without gcc or
+ * clang.
  *
  * Adds and moves have short paths on wheels that reach the end of time, whose two lowest levels have spans and
- * slots that are powers of two, and only until tw_wheel_next_exact() is first called. TW_DEFAULT is such a
- * wheel; TW_SMALL, TW_CLOCK, TW_SIMPLE, TW_HASHED and TW_GROWING are not. While the wheel knows its earliest
- * deadline, a cancel calls the library too.
+ * slots that are powers of two, and only until tw_wheel_next_exact() is first called. TW_GEOMETRY_DEFAULT is
+ * such a wheel; TW_GEOMETRY_SMALL, TW_GEOMETRY_CLOCK, TW_GEOMETRY_SIMPLE, TW_GEOMETRY_HASHED and
+ * TW_GEOMETRY_GROWING are not. While the wheel knows its earliest deadline, a cancel calls the library too.
  *
  * Each add makes the program about 350 bytes larger, and each other call 30 to 65 bytes. docs/benchmark.md has
  * the gain.

@@ -688,7 +688,7 @@ TEST_CASE("options reach the scheduler")
 {
     int blocks = 0;
     std::uint64_t sent = 0;
-    const tw_geometry simple = TW_SIMPLE(16);
+    const tw_geometry simple = TW_GEOMETRY_SIMPLE(16);
     scheduler scheduler(
         virtual_time().geometry(simple).shards(2).memory(counted_memory, &blocks).execute(note_id, &sent));
     CHECK(blocks > 0);

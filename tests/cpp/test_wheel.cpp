@@ -377,7 +377,7 @@ TEST_CASE("a raw timer is 32 bytes and is cancelled by hand")
 TEST_CASE("a geometry that refuses is heard, and nothing is changed")
 {
     int slots = 10; /* no constant, and no uint32_t */
-    const tw_geometry ring = TW_SIMPLE(slots);
+    const tw_geometry ring = TW_GEOMETRY_SIMPLE(slots);
     wheel<> wheel(ring);
     timer one;
     const status refused = wheel.add_in(one, 11ms);

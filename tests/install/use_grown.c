@@ -85,7 +85,7 @@ static void check_guard(const unsigned char *behind, size_t size)
 static void level_info(void)
 {
     GUARDED(struct tw_level_info) mine;
-    struct tw_geometry geometry = TW_DEFAULT;
+    struct tw_geometry geometry = TW_GEOMETRY_DEFAULT;
     struct tw_timer timer = {0};
     struct tw_wheel *wheel;
     CHECK(tw_wheel_new(&wheel, &geometry, 0) == 0);
@@ -262,7 +262,7 @@ static void loop(void)
 {
     struct tw_loop_options options = {.tick_ns = TW_SEC(1), .budget = 3, .due = due, .arg = &runs};
     struct tw_loop_driver driver = {.arm = arm, .close = close_driver, .now = seven_seconds, .lingers = true};
-    struct tw_geometry geometry = TW_DEFAULT;
+    struct tw_geometry geometry = TW_GEOMETRY_DEFAULT;
     struct tw_timer timer = {0};
     struct tw_wheel *wheel;
     struct tw_loop *made;

@@ -9,7 +9,7 @@
 int main(void)
 {
     struct tw_wheel *wheel;
-    struct tw_geometry geometry = TW_DEFAULT;
+    struct tw_geometry geometry = TW_GEOMETRY_DEFAULT;
     struct tw_timer timer;
     tw_timer_init(&timer);
     if (tw_wheel_new(&wheel, &geometry, 0) != 0 || tw_wheel_add_in(wheel, &timer, 5) != 0)

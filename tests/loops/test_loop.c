@@ -419,7 +419,7 @@ static void test_a_wheel_that_refuses_measures_from_the_present(void **state)
 {
     (void)state;
     struct tw_timer first = {0}, second = {0}, third = {0};
-    attach(&(struct tw_geometry)TW_SIMPLE(100), 0, note);
+    attach(&(struct tw_geometry)TW_GEOMETRY_SIMPLE(100), 0, note);
     tw_loop_add_in(loop, &first, 90 * MS);
     fake.now_ns += 80 * MS; /* no pass has run yet: the wheel still stands at 0 */
     assert_int_equal(tw_loop_add_in(loop, &second, 100 * MS), 0);
@@ -444,7 +444,7 @@ static void test_a_refused_timer_moves_no_wheel_past_the_present(void **state)
     const uint64_t ticks[] = {0, 1, 77}, waits_ms[] = {0, 1, 50, 300};
     for (size_t i = 0; i < 12; i++) {
         struct tw_timer at_once = {0}, too_far = {0}, soon = {0};
-        attach(&(struct tw_geometry)TW_SIMPLE(100), ticks[i % 3], note);
+        attach(&(struct tw_geometry)TW_GEOMETRY_SIMPLE(100), ticks[i % 3], note);
         fake.now_ns += waits_ms[i / 3] * MS;
         tw_wheel_add_now(wheel, &at_once);
         assert_int_equal(tw_loop_update(loop), 0);
@@ -474,7 +474,7 @@ static void test_a_refused_timer_loses_no_other(void **state)
     (void)state;
     struct tw_timer timers[3] = {0};
     struct tw_loop_options options = {.due = ask_too_much, .budget = 2};
-    wheel = wheel_of(&(struct tw_geometry)TW_SIMPLE(100), 0);
+    wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_SIMPLE(100), 0);
     attach_with(&options, &plain_driver);
     memset(&refused, 0, sizeof refused);
     for (int i = 0; i < 3; i++)

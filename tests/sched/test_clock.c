@@ -314,7 +314,7 @@ static void pass_by_and_by(uint64_t ns)
 static void a_wheel_that_refuses_reaches_as_far_after_a_rest(void **state)
 {
     (void)state;
-    struct tw_geometry geometry = TW_SIMPLE(256);
+    struct tw_geometry geometry = TW_GEOMETRY_SIMPLE(256);
     for (uint32_t workers = 0; workers < 2; workers++) {
         struct tw_sched *sched =
             still_sched((struct tw_sched_options){.geometry = &geometry, .workers = workers});
@@ -343,7 +343,7 @@ static void a_wheel_that_refuses_reaches_as_far_after_a_rest(void **state)
 static void a_wheel_that_refuses_is_brought_to_the_present_by_who_needs_it(void **state)
 {
     (void)state;
-    struct tw_geometry geometry = TW_SIMPLE(256);
+    struct tw_geometry geometry = TW_GEOMETRY_SIMPLE(256);
     struct tw_sched *sched = still_sched((struct tw_sched_options){.geometry = &geometry});
     uint64_t moved;
     tw_sched_add_in(sched, ms, run_long, NULL, NULL);

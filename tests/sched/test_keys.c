@@ -329,7 +329,7 @@ static void a_key_may_begin_and_cease_to_repeat(void **state)
 static void setting_a_key_anew_takes_no_more_memory(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_SIMPLE(100);
+    struct tw_geometry g = TW_GEOMETRY_SIMPLE(100);
     struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
     struct tw_every every = {.first_ns = ms, .period_ns = ms},
                     too_far = {.first_ns = 200 * ms, .period_ns = ms};

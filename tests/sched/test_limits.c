@@ -126,7 +126,7 @@ static void file_from_another_thread(struct tw_sched *sched)
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
-    struct tw_geometry shapes[] = {TW_DEFAULT, TW_GROWING(4)};
+    struct tw_geometry shapes[] = {TW_GEOMETRY_DEFAULT, TW_GEOMETRY_GROWING(4)};
     for (int g = 0; g < 2; g++)
         for (int n = 0;; n++) {
             struct tw_sched_options options = {
@@ -190,7 +190,7 @@ static void what_was_reserved_cannot_fail(void **state)
 static void a_geometry_that_refuses_is_heard(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_SIMPLE(100);
+    struct tw_geometry g = TW_GEOMETRY_SIMPLE(100);
     struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
     uint64_t id;
     assert_int_equal(tw_sched_add_in(sched, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
@@ -217,7 +217,7 @@ static void move_too_far(struct tw_sched *sched, const struct tw_task *task)
 static void a_geometry_that_refuses_is_heard_inside_callbacks(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_SIMPLE(100);
+    struct tw_geometry g = TW_GEOMETRY_SIMPLE(100);
     struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
     error_inside = 0;
     tw_sched_add_in(sched, ms, move_too_far, NULL, NULL);
@@ -234,7 +234,7 @@ static void a_geometry_that_refuses_is_heard_inside_callbacks(void **state)
 static void a_task_that_is_ready_stays_so_when_it_cannot_be_moved(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_SIMPLE(100);
+    struct tw_geometry g = TW_GEOMETRY_SIMPLE(100);
     struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g, .execute = send_later});
     uint64_t id[3];
     sent_count = 0;

@@ -475,19 +475,19 @@ static void begin(uint64_t seed)
     world.often_late = rng_below(&world.rng, 2) == 0;
     switch (rng_below(&world.rng, 5)) {
     case 0:
-        g = (struct tw_geometry)TW_SMALL;
+        g = (struct tw_geometry)TW_GEOMETRY_SMALL;
         break;
     case 1:
-        g = (struct tw_geometry)TW_GROWING(16);
+        g = (struct tw_geometry)TW_GEOMETRY_GROWING(16);
         break;
     case 2:
-        g = (struct tw_geometry)TW_HASHED(512);
+        g = (struct tw_geometry)TW_GEOMETRY_HASHED(512);
         break;
     case 3:
-        g = (struct tw_geometry)TW_CLOCK;
+        g = (struct tw_geometry)TW_GEOMETRY_CLOCK;
         break;
     default:
-        g = (struct tw_geometry)TW_DEFAULT;
+        g = (struct tw_geometry)TW_GEOMETRY_DEFAULT;
     }
     options.geometry = &g;
     expect(tw_sched_new(&world.sched, &options) == 0, "no scheduler");

@@ -24,7 +24,7 @@ static void expect_refused(struct tw_sched_options options, const char *name, co
 static void a_bad_option_is_named_with_its_value_and_range(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_DEFAULT;
+    struct tw_geometry g = TW_GEOMETRY_DEFAULT;
     g.level[0].slots = 1;
     expect_refused((struct tw_sched_options){.tick_ns = 999}, "tick_ns", "999");
     expect_refused((struct tw_sched_options){.tick_ns = 3600000000001}, "tick_ns", "3600000000001");

@@ -79,7 +79,7 @@ static void slow_once(struct tw_sched *sched, const struct tw_task *task)
 static void a_late_call_is_made_although_its_wheel_is_ahead_of_the_timer_thread(void **state)
 {
     (void)state;
-    struct tw_geometry short_range = TW_SIMPLE(10000);
+    struct tw_geometry short_range = TW_GEOMETRY_SIMPLE(10000);
     struct tw_sched *sched =
         still_sched((struct tw_sched_options){.workers = 1, .shards = 1, .geometry = &short_range});
     struct tw_every every = {.first_ns = 20 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_BURST};

@@ -267,7 +267,7 @@ static void a_move_in_a_coalesced_call_starts_afresh(void **state)
 static void a_repeating_task_is_not_lost_on_a_wheel_that_is_behind(void **state)
 {
     (void)state;
-    struct tw_geometry geometry = TW_SIMPLE(256);
+    struct tw_geometry geometry = TW_GEOMETRY_SIMPLE(256);
     for (int policy = TW_MISSED_COALESCE; policy <= TW_MISSED_BURST; policy++) {
         sent_count = 0;
         struct tw_sched *sched =

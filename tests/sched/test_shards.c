@@ -16,7 +16,7 @@
 static void one_thread_pays_for_one_wheel(void **state)
 {
     (void)state;
-    struct tw_geometry plain = TW_DEFAULT;
+    struct tw_geometry plain = TW_GEOMETRY_DEFAULT;
     static const struct tw_sched_options kinds[] = {
         {.shards = 0}, {.shards = 16}, {.shards = 64, .workers = 2}};
     for (int i = 0; i < 3; i++) {

@@ -55,22 +55,22 @@ static inline struct tw_geometry to_the_end(uint32_t slots, uint32_t step, uint3
 static inline uint32_t all_shapes(struct tw_geometry *g)
 {
     uint32_t n = 0;
-    g[n++] = (struct tw_geometry)TW_DEFAULT;
-    g[n++] = (struct tw_geometry)TW_SMALL;
-    g[n++] = (struct tw_geometry)TW_SIMPLE(5000);
-    g[n++] = (struct tw_geometry)TW_HASHED(64);
-    g[n++] = (struct tw_geometry)TW_HASHED(7);
-    g[n++] = (struct tw_geometry)TW_GROWING(8);
-    g[n++] = (struct tw_geometry)TW_GROWING(3);
-    g[n++] = (struct tw_geometry)TW_CLOCK;
+    g[n++] = (struct tw_geometry)TW_GEOMETRY_DEFAULT;
+    g[n++] = (struct tw_geometry)TW_GEOMETRY_SMALL;
+    g[n++] = (struct tw_geometry)TW_GEOMETRY_SIMPLE(5000);
+    g[n++] = (struct tw_geometry)TW_GEOMETRY_HASHED(64);
+    g[n++] = (struct tw_geometry)TW_GEOMETRY_HASHED(7);
+    g[n++] = (struct tw_geometry)TW_GEOMETRY_GROWING(8);
+    g[n++] = (struct tw_geometry)TW_GEOMETRY_GROWING(3);
+    g[n++] = (struct tw_geometry)TW_GEOMETRY_CLOCK;
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 3, 4u, 2u, 6u, 3u, 5u, 5u);
     g[n++] = shape(TW_OVERFLOW_REJECT, 2, 100u, 50u, 300u, 300u);
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 2, 12u, 3u, 40u, 40u);           /* three slots of lookahead */
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 3, 64u, 2u, 8u, 4u, 600u, 600u); /* a window wider than the one above */
     g[n++] = shape(TW_OVERFLOW_REJECT, 8, 1000u, 500u, 1000u, 500u, 1000u, 500u, 1000u, 500u, 1000u, 500u,
                    1000u, 500u, 1000u, 500u, 1000u, 500u); /* the end of time without powers of two */
-    g[n++] = to_the_end(64, 32, 64, 32);                   /* with the short paths of TW_DEFAULT, but small */
-    g[n++] = to_the_end(64, 32, 200, 100);                 /* level 1 needs a division */
+    g[n++] = to_the_end(64, 32, 64, 32);   /* with the short paths of TW_GEOMETRY_DEFAULT, but small */
+    g[n++] = to_the_end(64, 32, 200, 100); /* level 1 needs a division */
     return n;
 }
 enum { SHAPES_MAX = 16 };

@@ -47,17 +47,17 @@ static struct tw_geometry take_geometry(struct input *input)
     uint8_t kind = take(input);
     switch (kind & 7) {
     case 0:
-        return (struct tw_geometry)TW_DEFAULT;
+        return (struct tw_geometry)TW_GEOMETRY_DEFAULT;
     case 1:
-        return (struct tw_geometry)TW_SMALL;
+        return (struct tw_geometry)TW_GEOMETRY_SMALL;
     case 2:
-        return (struct tw_geometry)TW_SIMPLE(2u + (kind >> 3));
+        return (struct tw_geometry)TW_GEOMETRY_SIMPLE(2u + (kind >> 3));
     case 3:
-        return (struct tw_geometry)TW_HASHED(2u + (kind >> 3));
+        return (struct tw_geometry)TW_GEOMETRY_HASHED(2u + (kind >> 3));
     case 4:
-        return (struct tw_geometry)TW_GROWING(2u + (kind >> 3));
+        return (struct tw_geometry)TW_GEOMETRY_GROWING(2u + (kind >> 3));
     case 5:
-        return (struct tw_geometry)TW_CLOCK;
+        return (struct tw_geometry)TW_GEOMETRY_CLOCK;
     default:
         break;
     }

@@ -120,7 +120,7 @@ static uint64_t fire_all(struct tw_wheel *wheel, uint64_t now)
 static struct outcome run(const struct load *load, const struct tw_geometry *geometry, struct tw_timer *timers,
                           bool paced)
 {
-    struct tw_geometry g = TW_DEFAULT;
+    struct tw_geometry g = TW_GEOMETRY_DEFAULT;
     struct bound bound = {.g = &g, .population = {0}};
     struct tw_wheel *wheel;
     struct rng rng;
@@ -149,7 +149,7 @@ static struct outcome run(const struct load *load, const struct tw_geometry *geo
 /* The default geometry without lookahead: each ring spans one slot of the level above. */
 static struct tw_geometry old_way(void)
 {
-    struct tw_geometry g = TW_DEFAULT;
+    struct tw_geometry g = TW_GEOMETRY_DEFAULT;
     g.level[0].slots = 512;
     for (uint32_t l = 1; l < g.levels; l++)
         g.level[l].slots /= 2;

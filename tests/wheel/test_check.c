@@ -199,11 +199,11 @@ static void w9_wrong_windows_are_named(void **state)
     wheel = busy_wheel();
     wheel->express_ticks++;
     expect_broken(wheel, "W9");
-    wheel = wheel_of(&(struct tw_geometry)TW_CLOCK, 0);
+    wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_CLOCK, 0);
     assert_null(tw_wheel_check(wheel));
     wheel->gate = 0;
     expect_broken(wheel, "W9");
-    wheel = wheel_of(&(struct tw_geometry)TW_CLOCK, 0);
+    wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_CLOCK, 0);
     wheel->express_ticks = 1;
     expect_broken(wheel, "W9");
 }

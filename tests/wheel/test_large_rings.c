@@ -12,9 +12,9 @@ static struct tw_geometry large(int number)
 {
     switch (number) {
     case 0:
-        return (struct tw_geometry)TW_SIMPLE(RING);
+        return (struct tw_geometry)TW_GEOMETRY_SIMPLE(RING);
     case 1:
-        return (struct tw_geometry)TW_HASHED(RING);
+        return (struct tw_geometry)TW_GEOMETRY_HASHED(RING);
     default:
         return shape(TW_OVERFLOW_REJECT, 2, RING, RING / 2, RING, 0);
     }
@@ -79,7 +79,7 @@ static void a_slot_on_the_way_costs_a_unit_of_the_budget(void **state)
 static void a_jump_to_the_end_of_time_leaves_no_mark_behind(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(RING), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_HASHED(RING), 0);
     memset(timers, 0, sizeof timers);
     assert_int_equal(tw_wheel_add_at(wheel, &timers[RING - 1], UINT64_MAX - 10), 0);
     for (uint64_t now = 0; now < 3 * RING; now += RING) /* a round without a timer that fires */

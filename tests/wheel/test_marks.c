@@ -15,17 +15,17 @@ static struct tw_geometry preset(uint64_t number)
 {
     switch (number) {
     case 0:
-        return (struct tw_geometry)TW_SMALL;
+        return (struct tw_geometry)TW_GEOMETRY_SMALL;
     case 1:
-        return (struct tw_geometry)TW_CLOCK;
+        return (struct tw_geometry)TW_GEOMETRY_CLOCK;
     case 2:
-        return (struct tw_geometry)TW_HASHED(64);
+        return (struct tw_geometry)TW_GEOMETRY_HASHED(64);
     case 3:
-        return (struct tw_geometry)TW_GROWING(16);
+        return (struct tw_geometry)TW_GEOMETRY_GROWING(16);
     case 4:
-        return (struct tw_geometry)TW_SIMPLE(4096);
+        return (struct tw_geometry)TW_GEOMETRY_SIMPLE(4096);
     default:
-        return (struct tw_geometry)TW_DEFAULT;
+        return (struct tw_geometry)TW_GEOMETRY_DEFAULT;
     }
 }
 

@@ -15,7 +15,7 @@ static struct tw_timer timer;
 static int setup(void **state)
 {
     (void)state;
-    wheel = wheel_of(&(struct tw_geometry)TW_SMALL, 0);
+    wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_SMALL, 0);
     other = wheel_of(NULL, 0);
     tw_timer_init(&timer);
     return 0;
@@ -92,7 +92,7 @@ static void the_wheel_has_to_be_told_of_a_copied_timer(void **state)
 static void a_wheel_ends_the_way_it_was_made(void **state)
 {
     static char memory[32768];
-    struct tw_geometry geometry = TW_SMALL;
+    struct tw_geometry geometry = TW_GEOMETRY_SMALL;
     struct tw_wheel *own;
     (void)state;
     assert_dies(tw_wheel_fini(wheel), "!w->on_heap");
@@ -272,7 +272,7 @@ static void null_is_no_timer_and_no_answer(void **state)
 static void null_is_no_wheel_and_no_memory(void **state)
 {
     static char memory[32768];
-    struct tw_geometry geometry = TW_SMALL;
+    struct tw_geometry geometry = TW_GEOMETRY_SMALL;
     struct tw_wheel *made;
     (void)state;
     assert_dies(tw_geometry_check(&geometry, NULL, 9), "message != ");

@@ -79,17 +79,17 @@ static struct tw_geometry pick_geometry(struct rng *rng)
     switch (rng_below(rng, 10)) {
     case 0:
     case 1:
-        return (struct tw_geometry)TW_DEFAULT;
+        return (struct tw_geometry)TW_GEOMETRY_DEFAULT;
     case 2:
-        return (struct tw_geometry)TW_SMALL;
+        return (struct tw_geometry)TW_GEOMETRY_SMALL;
     case 3:
-        return (struct tw_geometry)TW_SIMPLE((uint32_t)(2 + rng_below(rng, 5000)));
+        return (struct tw_geometry)TW_GEOMETRY_SIMPLE((uint32_t)(2 + rng_below(rng, 5000)));
     case 4:
-        return (struct tw_geometry)TW_HASHED((uint32_t)(2 + rng_below(rng, 5000)));
+        return (struct tw_geometry)TW_GEOMETRY_HASHED((uint32_t)(2 + rng_below(rng, 5000)));
     case 5:
-        return (struct tw_geometry)TW_GROWING((uint32_t)(2 + rng_below(rng, 40)));
+        return (struct tw_geometry)TW_GEOMETRY_GROWING((uint32_t)(2 + rng_below(rng, 40)));
     case 6:
-        return (struct tw_geometry)TW_CLOCK;
+        return (struct tw_geometry)TW_GEOMETRY_CLOCK;
     default:
         return random_geometry(rng);
     }

@@ -106,12 +106,12 @@ static void the_end_of_time_is_far_and_a_ring_may_refuse(void)
     CHECK(tw_wheel_poll(wheel, UINT64_MAX - 1) == NULL && tw_wheel_drain(wheel) == &timer);
     tw_wheel_free(wheel);
 
-    struct tw_geometry nonsense = TW_DEFAULT;
+    struct tw_geometry nonsense = TW_GEOMETRY_DEFAULT;
     nonsense.level[0].slots = 0;
     CHECK(tw_geometry_check(&nonsense, NULL, 0) == TW_EGEOMETRY && tw_wheel_size(&nonsense) == 0);
     CHECK(tw_wheel_new(&wheel, &nonsense, 0) == TW_EGEOMETRY);
 
-    wheel = wheel_at(&(struct tw_geometry)TW_SIMPLE(64), 0);
+    wheel = wheel_at(&(struct tw_geometry)TW_GEOMETRY_SIMPLE(64), 0);
     CHECK(tw_wheel_add_in(wheel, &timer, 65) == TW_ERANGE && !tw_timer_pending(&timer));
     CHECK(tw_wheel_add_in(wheel, &timer, tw_wheel_range(wheel)) == 0 && tw_wheel_cancel(wheel, &timer));
     CHECK(strcmp(tw_strerror(TW_ERANGE), tw_strerror(TW_ENOMEM)) != 0);
@@ -212,8 +212,9 @@ static void every_preset_agrees_with_an_array(void)
     const struct {
         const char *name;
         struct tw_geometry geometry;
-    } presets[] = {{"default", TW_DEFAULT},  {"small", TW_SMALL}, {"simple", TW_SIMPLE(100)},
-                   {"hashed", TW_HASHED(7)}, {"clock", TW_CLOCK}, {"growing", TW_GROWING(4)}};
+    } presets[] = {{"default", TW_GEOMETRY_DEFAULT},    {"small", TW_GEOMETRY_SMALL},
+                   {"simple", TW_GEOMETRY_SIMPLE(100)}, {"hashed", TW_GEOMETRY_HASHED(7)},
+                   {"clock", TW_GEOMETRY_CLOCK},        {"growing", TW_GEOMETRY_GROWING(4)}};
     struct rng rng;
     rng_init(&rng, 20261122);
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {

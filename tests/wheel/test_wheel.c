@@ -12,18 +12,18 @@
 static void a_timer_takes_32_bytes_and_the_presets_their_share(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_DEFAULT;
+    struct tw_geometry g = TW_GEOMETRY_DEFAULT;
     if (sizeof(void *) == 8)
         assert_int_equal(sizeof(struct tw_timer), 32);
     assert_true(tw_wheel_size(&g) <= 256 * 1024);
-    g = (struct tw_geometry)TW_SMALL;
+    g = (struct tw_geometry)TW_GEOMETRY_SMALL;
     assert_true(tw_wheel_size(&g) <= 16 * 1024);
 }
 
 static void init_works_in_memory_of_any_alignment(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_SMALL;
+    struct tw_geometry g = TW_GEOMETRY_SMALL;
     size_t size = tw_wheel_size(&g);
     for (size_t offset = 0; offset < 70; offset++) {
         char *memory = malloc(size + offset);
@@ -42,7 +42,7 @@ static void init_works_in_memory_of_any_alignment(void **state)
 static void init_refuses_too_little_memory_and_bad_geometry(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_SMALL;
+    struct tw_geometry g = TW_GEOMETRY_SMALL;
     size_t size = tw_wheel_size(&g);
     char *memory = malloc(size);
     struct tw_wheel *wheel = NULL;
@@ -69,7 +69,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 static void new_says_when_there_is_no_memory_and_free_takes_null(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_DEFAULT;
+    struct tw_geometry g = TW_GEOMETRY_DEFAULT;
     struct tw_wheel *wheel = NULL;
     no_memory = true;
     assert_int_equal(tw_wheel_new(&wheel, &g, 0), TW_ENOMEM);
@@ -165,7 +165,7 @@ static void moving_later_near_the_end_leaves_its_tick_no_work(void **state)
 static void a_timer_pushed_back_takes_its_turn_when_its_old_place_comes_up(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(64), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_HASHED(64), 0);
     struct tw_timer first = {0}, pushed = {0}, there = {0};
     tw_wheel_add_at(wheel, &first, 10);
     tw_wheel_add_at(wheel, &pushed, 10);
@@ -269,7 +269,7 @@ static void moving_earlier_works_inside_a_slot_and_beyond(void **state)
 static void simple_refuses_what_lies_beyond_its_ring_and_changes_nothing(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_SIMPLE(60), 100);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_SIMPLE(60), 100);
     struct tw_timer timer = {0};
     assert_int_equal(tw_wheel_range(wheel), 60);
     assert_int_equal(tw_wheel_add_in(wheel, &timer, 61), TW_ERANGE);
@@ -287,7 +287,7 @@ static void simple_refuses_what_lies_beyond_its_ring_and_changes_nothing(void **
 static void hashed_keeps_far_timers_for_several_turns(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(8), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_HASHED(8), 0);
     struct tw_timer far = {0}, near = {0};
     tw_wheel_add_in(wheel, &far, 80);
     tw_wheel_add_in(wheel, &near, 8);
@@ -300,7 +300,7 @@ static void hashed_keeps_far_timers_for_several_turns(void **state)
 static void a_jump_over_many_turns_costs_one_turn(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(8), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_HASHED(8), 0);
     struct tw_timer far = {0}, cancelled = {0}, pushed = {0};
     tw_wheel_add_at(wheel, &far, 1ull << 60);
     tw_wheel_add_at(wheel, &cancelled, 1ull << 50);
@@ -317,7 +317,7 @@ static void a_jump_over_many_turns_costs_one_turn(void **state)
 static void a_sleeper_is_not_woken_for_turn_after_turn(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_SMALL, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_SMALL, 0);
     struct tw_timer timer = {0};
     uint32_t wakes = 0;
     tw_wheel_add_at(wheel, &timer, 1ull << 62);
@@ -351,7 +351,7 @@ static void *lend(void *arg, void *old, size_t size)
 static void growing_asks_the_hook_and_gives_back(void **state)
 {
     (void)state;
-    struct tw_geometry g = TW_GROWING(8);
+    struct tw_geometry g = TW_GEOMETRY_GROWING(8);
     char *memory = malloc(tw_wheel_size(&g));
     struct tw_wheel *wheel;
     struct lender lender = {.left = 2};
@@ -383,7 +383,7 @@ static void growing_reaches_the_end_of_time(void **state)
 {
     (void)state;
     for (uint32_t slots = 2; slots < 20; slots++) {
-        struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GROWING(slots), 0);
+        struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_GROWING(slots), 0);
         struct tw_timer timer = {0}, near = {0};
         assert_int_equal(tw_wheel_add_in(wheel, &timer, UINT64_MAX), 0);
         assert_int_equal(tw_wheel_add_in(wheel, &near, 5), 0);
@@ -434,7 +434,7 @@ static void next_bound_is_never_after_next_exact_and_is_now_when_due(void **stat
 static void next_bound_is_now_while_a_budget_leaves_work(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_CLOCK, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_CLOCK, 0);
     struct tw_timer timers[50] = {0}, *timer;
     for (int i = 0; i < 50; i++)
         tw_wheel_add_at(wheel, &timers[i], 3600);
@@ -452,7 +452,7 @@ static void next_bound_is_now_while_a_budget_leaves_work(void **state)
 static void next_exact_sees_timers_that_were_pushed_back_when_due(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(64), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_HASHED(64), 0);
     struct tw_timer timers[4] = {0};
     for (int i = 0; i < 4; i++)
         tw_wheel_add_at(wheel, &timers[i], 10);
@@ -926,7 +926,7 @@ static void visit_until_does_not_look_at_a_slot_being_refiled_that_starts_later(
 static void a_timer_may_be_made_with_a_deadline(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_SMALL, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_SMALL, 0);
     struct tw_timer timer;
     memset(&timer, 0xFF, sizeof timer);
     tw_timer_init_at(&timer, 77);
@@ -943,7 +943,7 @@ static void a_timer_may_be_made_with_a_deadline(void **state)
 static void a_prefetch_changes_nothing(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_SMALL, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_SMALL, 0);
     struct tw_timer timer = {.deadline = 0}, before;
     tw__timer_prefetch(&timer);
     assert_false(tw_timer_pending(&timer));
@@ -988,7 +988,7 @@ static void fire_all(struct tw_wheel *wheel, struct tw_timer **timers, int count
 static void a_timer_may_be_copied_on_every_level_first_between_or_last(void **state)
 {
     (void)state;
-    const struct tw_geometry shapes[] = {TW_DEFAULT, TW_SMALL, TW_CLOCK};
+    const struct tw_geometry shapes[] = {TW_GEOMETRY_DEFAULT, TW_GEOMETRY_SMALL, TW_GEOMETRY_CLOCK};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (uint32_t l = 0; l < shapes[s].levels; l++) {
             for (int which = 0; which < 4; which++) {
@@ -1127,7 +1127,7 @@ static void append(void *arg, const char *text, size_t length)
 static void dump_shows_clock_counts_and_levels(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_CLOCK, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GEOMETRY_CLOCK, 0);
     struct tw_timer timers[3] = {0};
     char text[4096] = "";
     tw_wheel_poll(wheel, 61);

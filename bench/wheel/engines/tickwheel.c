@@ -10,15 +10,15 @@ static struct tw_geometry engine_geometry(int variant)
 {
     switch (variant) {
     case SMALL:
-        return (struct tw_geometry)TW_SMALL;
+        return (struct tw_geometry)TW_GEOMETRY_SMALL;
     case CLOCK:
-        return (struct tw_geometry)TW_CLOCK;
+        return (struct tw_geometry)TW_GEOMETRY_CLOCK;
     case HASHED:
-        return (struct tw_geometry)TW_HASHED(65536);
+        return (struct tw_geometry)TW_GEOMETRY_HASHED(65536);
     case GROWING:
-        return (struct tw_geometry)TW_GROWING(256);
+        return (struct tw_geometry)TW_GEOMETRY_GROWING(256);
     default:
-        return (struct tw_geometry)TW_DEFAULT;
+        return (struct tw_geometry)TW_GEOMETRY_DEFAULT;
     }
 }
 

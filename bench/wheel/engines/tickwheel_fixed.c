@@ -7,7 +7,7 @@
 static struct tw_geometry engine_geometry(int variant)
 {
     (void)variant;
-    return (struct tw_geometry)TW_DEFAULT;
+    return (struct tw_geometry)TW_GEOMETRY_DEFAULT;
 }
 
 extern const struct engine engine_tickwheel_fixed;

@@ -69,7 +69,7 @@
 
 int tw__redis_place_init(struct tw__redis_queues *queues, uint64_t now_ms, uint64_t monotonic_ms)
 {
-    const struct tw_geometry small = TW_SMALL;
+    const struct tw_geometry small = TW_GEOMETRY_SMALL;
     tw__list_init(&queues->late);
     tw__list_init(&queues->past);
     tw__list_init(&queues->aside);
@@ -201,7 +201,7 @@ static void file_behind(struct tw__redis_queues *queues, struct tw_wheel *behind
 
 void tw__redis_place_clock_back(struct tw__redis_queues *queues, uint64_t now_ms)
 {
-    const struct tw_geometry small = TW_SMALL;
+    const struct tw_geometry small = TW_GEOMETRY_SMALL;
     struct tw_wheel *behind;
     TW_ASSERT(now_ms < tw_wheel_now(queues->wheel));
     if (tw_wheel_new(&behind, &small, now_ms) != 0)
