@@ -130,7 +130,8 @@ function pgboss() {
     };
 }
 
-// Jobs for later are found by polling; LISTEN tells its workers only of jobs that are due when they are filed.
+// Jobs for later are found by polling. A NOTIFY tells its workers of each job that is filed, but then they find
+// only jobs that are due.
 function graphile() {
     const { run, runMigrations, Logger } = require('graphile-worker');
     const { Pool } = require('pg');
