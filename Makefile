@@ -69,7 +69,7 @@ cluster: module ## show how a cluster survives the loss of a primary
 	@tools/setup serve
 	@TICKWHEEL_MODULE=build/tickwheel.so tools/cluster
 
-# PART= runs a part only: wheel, next, sched, loops, redis or cpp.
+# PART= runs a part only: wheel, next, sched, loops, redis, work, store, late or cpp.
 bench: ## run the benchmarks, over an hour; QUICK=1: minutes
 	@bench/run $(if $(QUICK),--quick) $(if $(KEEP),--keep $(KEEP)) $(PART)
 

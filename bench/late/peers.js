@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+// The sides of the lateness table that have a server, each with its worker in Node. `measure` leads it, and a
+// line on the standard input begins each step. At the end it prints for each probe the microseconds from its
+// due time to the beginning of its handler.
+//
+//     node peers.js module|bullmq|pgboss|graphile|polled PENDING PROBES PLACE
+//
+// PLACE is the port of Redis, or the folder of PostgreSQL's socket. NODE_PATH has the packages of the peers.
+const path = require('path');
+const readline = require('readline');
+
+const BATCH = 1000;         // tasks that one call files
+const EVERY_MS = 20, AHEAD_MS = 2000, HOUR_MS = 3600000, PENDING_MS = 15 * 24 * HOUR_MS;
+const PATIENCE_MS = 120000; // after the last probe
+const POLL_MS = 100;        // of sides whose polling interval is free
+const AT_ONCE = 10;         // jobs of a worker
+const PAYLOAD = 'p'.repeat(80);
+
+const [side, ...rest] = process.argv.slice(2);
+const [pending, probes] = rest.map(Number);
+const place = rest[2];
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const draw = (below) => Math.floor(Math.random() * below);
+
+// ---- the time of day, in microseconds -----------------------------------------------------------------------
+
+// Date.now() has milliseconds only. This is its difference to the clock of performance.now(), seen at the
+// moment at which Date.now() turns. A look that comes too late sees less, so the most of some looks counts.
+function differenceOfClocks() {
+    let most = -Infinity;
+    for (let look = 0; look < 16; look++) {
+        const before = Date.now();
+        let now = Date.now();
+        while (now === before)
+            now = Date.now();
+        most = Math.max(most, now - performance.now());
+    }
+    return most;
+}
+
+let difference = 0;
+const late = [];
+
+function called(due) {
+    late.push(Math.round((performance.now() + difference - Number(due)) * 1000));
+}
+
+// ---- the sides ----------------------------------------------------------------------------------------------
+// Each has open(), file(dues), work() and close(). Tasks carry their due time in their payload.
+
+function ourModule() {
+    const { createClient } = require('redis');
+    const { Queue, Worker } = require(path.join(__dirname, '..', '..', 'clients', 'node'));
+    let client, queue, worker, runs, number = 0;
+    return {
+        async open() {
+            client = createClient({ url: `redis://127.0.0.1:${place}` });
+            await client.connect();
+            queue = new Queue(client, 'late');
+        },
+        async file(dues) {
+            const put = (due) => queue.put(`task:${number++}`, `${due} ${PAYLOAD}`, { at: due });
+            await Promise.all(dues.map(put));
+        },
+        async work() {
+            worker = new Worker(client, { jobs: AT_ONCE, lease: 30000 });
+            worker.task('late', async (job) => called(job.text.split(' ')[0]));
+            runs = worker.run();
+        },
+        async close() {
+            worker.stop();
+            await runs;
+            client.destroy ? client.destroy() : await client.disconnect();
+        },
+    };
+}
+
+function bullmq() {
+    const { Queue, Worker } = require('bullmq');
+    const connection = { host: '127.0.0.1', port: Number(place), maxRetriesPerRequest: null };
+    let queue, worker;
+    return {
+        async open() {
+            queue = new Queue('late', { connection });
+            await queue.waitUntilReady();
+        },
+        async file(dues) {
+            await queue.addBulk(dues.map((due) => ({
+                name: 'job',
+                data: { due, p: PAYLOAD },
+                opts: { delay: due - Date.now(), removeOnComplete: true },
+            })));
+        },
+        async work() {
+            const options = { connection, concurrency: AT_ONCE };
+            worker = new Worker('late', async (job) => called(job.data.due), options);
+            worker.on('error', (error) => console.error(error.message));
+            await worker.waitUntilReady();
+        },
+        async close() {
+            await worker.close();
+            await queue.close();
+        },
+    };
+}
+
+function pgboss() {
+    const PgBoss = require('pg-boss');
+    const boss = new PgBoss({ host: place, user: 'postgres', database: 'postgres' });
+    boss.on('error', (error) => console.error(error.message));
+    return {
+        async open() {
+            await boss.start();
+            await boss.createQueue('late');
+        },
+        async file(dues) {
+            await boss.insert(dues.map((due) => ({
+                name: 'late', data: { due, p: PAYLOAD }, startAfter: new Date(due),
+            })));
+        },
+        async work() { // half a second is the shortest interval that it accepts
+            await boss.work('late', { pollingIntervalSeconds: 0.5, batchSize: 100 }, async (jobs) => {
+                for (const job of jobs)
+                    called(job.data.due);
+            });
+        },
+        async close() {
+            await boss.stop({ graceful: false });
+        },
+    };
+}
+
+// Jobs for later are found by polling. A NOTIFY tells its workers of each job that is filed, but then they find
+// only jobs that are due.
+function graphile() {
+    const { run, runMigrations, Logger } = require('graphile-worker');
+    const { Pool } = require('pg');
+    const pgPool = new Pool({ host: place, user: 'postgres', database: 'postgres', max: AT_ONCE + 2 });
+    const logger = new Logger(() => () => {});
+    let runner;
+    return {
+        async open() {
+            await runMigrations({ pgPool, logger });
+        },
+        async file(dues) {
+            await pgPool.query(
+                `SELECT count(graphile_worker.add_job('late', json_build_object('due', due, 'p', $2::text),
+                    run_at => to_timestamp(due / 1000.0))) FROM unnest($1::bigint[]) AS due`, [dues, PAYLOAD]);
+        },
+        async work() {
+            runner = await run({
+                pgPool, logger, concurrency: AT_ONCE, pollInterval: POLL_MS, noHandleSignals: true,
+                taskList: { late: async (payload) => called(payload.due) },
+            });
+        },
+        async close() {
+            await runner.stop();
+            await pgPool.end();
+        },
+    };
+}
+
+// A table with an index on the due time, asked each 100 ms, and again at once while there are more.
+function polled() {
+    const { Pool } = require('pg');
+    const pool = new Pool({ host: place, user: 'postgres', database: 'postgres' });
+    let ends = false, runs;
+    async function poll() {
+        while (!ends) {
+            const { rows } = await pool.query({
+                name: 'take',
+                text: `DELETE FROM late WHERE id IN (SELECT id FROM late WHERE due <= $1 ORDER BY due
+                    LIMIT 100 FOR UPDATE SKIP LOCKED) RETURNING due`,
+                values: [Date.now()],
+            });
+            for (const row of rows)
+                called(row.due);
+            if (rows.length < 100)
+                await sleep(POLL_MS);
+        }
+    }
+    return {
+        async open() {
+            await pool.query(
+                'CREATE TABLE late (id bigserial PRIMARY KEY, due bigint NOT NULL, p text NOT NULL)');
+            await pool.query('CREATE INDEX late_due ON late (due)');
+        },
+        async file(dues) {
+            await pool.query('INSERT INTO late (due, p) SELECT due, $2 FROM unnest($1::bigint[]) AS due',
+                [dues, PAYLOAD]);
+        },
+        async work() {
+            runs = poll();
+            runs.catch((error) => { console.error(error.message); process.exit(1); });
+        },
+        async close() {
+            ends = true;
+            await runs;
+            await pool.end();
+        },
+    };
+}
+
+const SIDES = { module: ourModule, bullmq, pgboss, graphile, polled };
+
+// ---- the steps ----------------------------------------------------------------------------------------------
+
+const words = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+// Says that the last step is done, and waits for the word that begins the next.
+async function step(done, next) {
+    console.log(done);
+    const { value } = await words.next();
+    if (value !== next)
+        throw new Error('the measuring program has gone');
+}
+
+async function fileAll(peer, dues) {
+    for (let first = 0; first < dues.length; first += BATCH)
+        await peer.file(dues.slice(first, first + BATCH));
+}
+
+async function main() {
+    const peer = SIDES[side]();
+    await peer.open();
+    await step('empty', 'fill');
+    const from = Date.now() + HOUR_MS;
+    await fileAll(peer, Array.from({ length: pending }, () => from + draw(PENDING_MS)));
+    await step('filled', 'work');
+    await peer.work();
+    await step('idle', 'probe');
+    difference = differenceOfClocks();
+    const start = Date.now() + AHEAD_MS;
+    const dues = Array.from({ length: probes }, (_, i) => start + i * EVERY_MS + draw(EVERY_MS));
+    await fileAll(peer, dues);
+    if (Date.now() > start)
+        throw new Error('filing took longer than thought: probes were due before they were there');
+    for (const end = start + probes * EVERY_MS + PATIENCE_MS; late.length < probes; await sleep(100))
+        if (Date.now() > end)
+            throw new Error(`${late.length} of ${probes} probes were called within two minutes`);
+    for (const us of late)
+        console.log(`late ${us}`);
+    await step('done', 'end');
+    await peer.close();
+    process.exit(0);
+}
+
+main().catch((error) => {
+    console.error(`peers.js: ${side}: ${error.message}`);
+    process.exit(1);
+});
