@@ -362,7 +362,7 @@ class Worker(WorkerBase):
         return _errors.DONE
 
     def _finish(self, group: Group, job: Job, outcome: Outcome) -> None:
-        """Tells the server the result, unless the task is no longer ours."""
+        """Tells the server the result, unless the task is not ours any more."""
         with self._changed:
             group.beating.discard(job)
             if job._settled:

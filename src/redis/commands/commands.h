@@ -91,7 +91,7 @@ struct tw__redis_named {
 };
 
 /* Reads queue ALL|IDS n id [id ...] and, unless `due_ms` is NULL, [IN ms|AT unix-ms], which sets *due_ms. Opens
- * the queue, as tw__redis_lives_open() does, and names the tasks. Returns false after an error reply. The
+ * the queue, as tw__redis_changes_open() does, and names the tasks. Returns false after an error reply. The
  * caller has set `fits`, `now_ms` and `gather`, and frees `all`. */
 bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                           struct tw__redis_named *named, uint64_t *due_ms, struct tw__redis_queue **queue);

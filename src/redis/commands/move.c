@@ -9,7 +9,7 @@
  * before it writes the log, and changes the wheel after that.
  *
  * Rejected: to change the wheel a few commands later, when the neighbours have arrived. The list of open
- * changes took 4 to 9 % more instructions, and saved no processor time.
+ * changes took up to a tenth more instructions, and saved no processor time.
  */
 #include "commands.h"
 

@@ -80,8 +80,8 @@ void tw__redis_call_add_kept(struct tw__redis_call *call, RedisModuleString *str
 void tw__redis_call_add_own(struct tw__redis_call *call, RedisModuleString *string);
 void tw__redis_call_add_word(struct tw__redis_call *call, enum tw__redis_word word);
 
-/* Adds the fields tw.id, tw.due, tw.attempt and, if the call stands for further periods, tw.missed; adds the
- * strings of the payload. */
+/* Adds the fields tw.id, tw.due, tw.attempt and, if the call stands for further periods, tw.missed-periods;
+ * adds the strings of the payload. */
 void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redis_delivery *delivery);
 void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__redis_task *task);
 

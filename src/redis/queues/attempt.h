@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The attempt state of a task that workers have begun, or that is dead: its lease, the number of its attempt,
- * its lapses, its last error. A task has none until then, so a task that waits or is ready for the first time
- * takes no memory for one. In names it is the attempt.
+ * The attempt state of a task: its lease, the number of its attempt, its lapses, its last error. A task gets
+ * one when its first attempt begins, when it dies, or when it waits for another time than its due time, as
+ * after a promotion. So a task that was just put takes no memory for one. Functions and members call it the
+ * attempt.
  *
  *     waiting --due--> ready --TAKE--> leased --ACK--> gone, or waiting for its next period
  *        ^             ^   ^            |  |

@@ -18,7 +18,7 @@ void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redi
 void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                     struct tw__redis_bytes from, const struct tw__redis_task *dead);
 
-/* Adds that a task has left its queue; and that a repeating task waits for its next period, without a
+/* Adds that a task has left its queue; and that a repeating task waits for its next period, without an
  * attempt state. */
 void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task);

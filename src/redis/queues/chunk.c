@@ -23,7 +23,7 @@
  *     next_try: when that wait ends or has ended, Unix ms
  *
  *     due:    the time for which the task is filed, such as the end of its lease; its attempt has its due time
- *     flags:  1 if the task repeats, 2 if it has an attempt (attempt.c), 4 if it shares a payload written
+ *     flags:  1 if the task repeats, 2 if it has an attempt state, 4 if it shares a payload written
  *             before, 8 if the payload is beside the chunk; from bit 4 on the number of failed tries
  *     times:  0 means for ever
  *

@@ -145,7 +145,7 @@ static inline bool tw__redis_task_is_leased(const struct tw__redis_task *task)
 }
 
 /* Changes the attempt state in place, all but its strings, `next` and `missed_periods`. Requires: the task has
- * a attempt state. */
+ * an attempt state. */
 void tw__redis_task_set_attempt(struct tw__redis_task *task, const struct tw__redis_attempt *attempt);
 /* Makes a copy of the task, in a block of its own, with another attempt state, or with none if `attempt` is
  * NULL. The copy begins with the same bytes: the caller corrects what points at the old block, as after any

@@ -379,3 +379,26 @@ def test_handlers_meddle_while_leases_end(pair, event, skip):
         r.config_set("tickwheel.deliver", "yes")
     wait_until(lambda: server.tw()["queues"] == 0)
     assert server.tw()["renewed"] == 0
+
+
+MOVES = "redis.call('TW.MOVE', KEYS[1], 'a', 'AT', ARGV[1]) "
+PROMOTES = "return redis.call('TW.PROMOTE', KEYS[1], 'IDS', 1, 'a')"
+RENEWS = "return redis.call('TW.SEND', KEYS[1], 't', 'a', 'AT', 1, 'KEEPDUE', 'PAYLOAD', 'n', 'new')"
+
+
+@pytest.mark.parametrize("script, entries, left", [
+    (MOVES + PROMOTES, 2, False), (MOVES + RENEWS, 1, True), (MOVES + "return 1", 1, True)])
+def test_a_task_that_is_moved_while_it_is_delivered_waits_anew(fleet, script, entries, left):
+    """The task has an attempt state, so each change puts it into another block, and the second may be the first."""
+    server = meddled(fleet, appendonly="yes")
+    r = server.client()
+    for name in ("other", "a"):
+        r.execute_command("TW.SEND", "s", "t", name, "AT", FAR, "PAYLOAD", "n", "")
+    r.execute_command("MEDDLE", "xadd", 0, 1, "EVAL", script, 1, "s", FAR + 5000)
+    assert r.execute_command("TW.PROMOTE", "s", "IDS", 1, "a") == 1
+    wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1)
+    wait_until(lambda: r.xlen("t") == entries)
+    wait_until(lambda: r.execute_command("TW.LEN", "s") == 1 + left)
+    before = digest(server)
+    r.execute_command("DEBUG", "LOADAOF")
+    assert digest(server) == before and r.xlen("t") == entries
