@@ -516,7 +516,8 @@ static int claim_row(struct tw__store_db *db, struct tw__store_batch *batch, str
 }
 
 /* Makes n claims, one or TW__STORE_MANY: reads their rows by one statement, in their order, until there is no
- * room. A claim may write: the statement looks up each row by itself, so it finds the next one all the same. */
+ * room. A claim may write: the statement looks up each row by itself, so it finds the row of the next claim.
+ * Two claims may have the same number, so a row says whose it is. */
 static int make_claims(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claims,
                        size_t n)
 {
@@ -528,15 +529,14 @@ static int make_claims(struct tw__store_db *db, struct tw__store_batch *batch, s
     for (size_t i = 0; i < n; i++) {
         tw__store_bind_number(db, row, at++, claims[i].entry->seq);
         tw__store_bind_text(db, row, at++, claims[i].entry->queue->name);
+        tw__store_bind_number(db, row, at++, i);
     }
     while (!batch->full && tw__store_db_next(db, row, "claim", &error)) {
-        struct tw__store_claim *claim = claims;
-        while (claim->entry->seq != (uint64_t)sqlite3_column_int64(row, 0))
-            claim++;
-        error = claim_row(db, batch, claim, row);
+        int whose = sqlite3_column_int(row, sqlite3_column_count(row) - 1);
+        error = claim_row(db, batch, &claims[whose], row);
     }
     sqlite3_reset(row);
-    for (size_t i = 0; i < n && !batch->full; i++) /* those that have no row */
+    for (size_t i = 0; i < n && !batch->full; i++) /* those without a row; a full batch leaves them for later */
         claims[i].fate = claims[i].fate == TW__STORE_NO_ROOM ? TW__STORE_GONE : claims[i].fate;
     return error;
 }

@@ -106,10 +106,11 @@
     X(NEWS, "SELECT seq, place_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL"         \
             " AND replaced = 0 ORDER BY seq")                                                                  \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
-    X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
+    X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS ", ?3 FROM $tw_task NOT INDEXED"                                  \
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0")                        \
-    X(CLAIM_ROWS, "SELECT " TW__STORE_COLUMNS " FROM (VALUES " TW__STORE_NAMED_SEQS ") CROSS JOIN $tw_task"    \
-                  " NOT INDEXED ON seq = column1 AND queue = column2 WHERE dead_ms IS NULL AND replaced = 0")  \
+    X(CLAIM_ROWS,                                                                                              \
+      "SELECT " TW__STORE_COLUMNS ", column3 FROM (VALUES " TW__STORE_NAMED_SEQS ") CROSS JOIN $tw_task"       \
+      " NOT INDEXED ON seq = column1 AND queue = column2 WHERE dead_ms IS NULL AND replaced = 0")              \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
@@ -181,10 +182,11 @@ enum { TW__STORE_NEW = 32 };
 #define TW__STORE_SEQS_8 "?, ?, ?, ?, ?, ?, ?, ?"
 enum { TW__STORE_MANY = 32 };
 
-/* The same with their queues, for CLAIM_ROWS. */
+/* The same with their queues and the numbers of their claims, for CLAIM_ROWS. */
 #define TW__STORE_NAMED_SEQS                                                                                   \
     TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8
-#define TW__STORE_NAMED_8 "(?, ?), (?, ?), (?, ?), (?, ?), (?, ?), (?, ?), (?, ?), (?, ?)"
+#define TW__STORE_NAMED_8                                                                                      \
+    "(?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?)"
 
 /* A handler of the file's present run has the task. Most tasks have no run, and then tw_meta is not read. */
 #define TW__STORE_AT_WORK " run > 0 AND run = (SELECT run FROM $tw_meta)"

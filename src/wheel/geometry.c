@@ -10,9 +10,9 @@
  *     ahead    slots / steps - 1, rounded down: upper slots in the window besides the current one
  *
  *     TW_GEOMETRY_DEFAULT   level   slots    span    upper   steps   ahead
- *                      0    1024       1      512     512       1
- *                      1     256     512    65536     128       1
- *                      2     256   65536  8388608     128       1
+ *                               0    1024       1      512     512       1
+ *                               1     256     512    65536     128       1
+ *                               2     256   65536  8388608     128       1
  *
  * So a span must be at least two slots of the level below (steps >= 2), at most its whole ring (steps <=
  * slots), and a multiple of the span below. With steps == slots, ahead is 0: that is the textbook wheel, as

@@ -389,7 +389,7 @@ RENEWS = "return redis.call('TW.SEND', KEYS[1], 't', 'a', 'AT', 1, 'KEEPDUE', 'P
 @pytest.mark.parametrize("script, entries, left", [
     (MOVES + PROMOTES, 2, False), (MOVES + RENEWS, 1, True), (MOVES + "return 1", 1, True)])
 def test_a_task_that_is_moved_while_it_is_delivered_waits_anew(fleet, script, entries, left):
-    """The task has an attempt state, so each change puts it into another block, and the second may be the first."""
+    """The task has an attempt state, so each change gives it another block, and the second may be the first."""
     server = meddled(fleet, appendonly="yes")
     r = server.client()
     for name in ("other", "a"):
