@@ -15,8 +15,8 @@
  * All commands reach the queues through keys.c, which settles the batch. So `settled` of the batch tells
  * whether any caller came. `delivering` follows the block of the task, and is cleared when the task is removed
  * or replaced. The task that is being delivered is filed nowhere, so one that is filed by then was changed: it
- * waits as its new self. A put with KEEPDUE renews its block, its route and its options; the delivery goes on
- * with these.
+ * waits as its new self. (A dead task that has to go stays filed meanwhile, in its block.) A put with KEEPDUE
+ * renews its block, its route and its options; the delivery goes on with these.
  */
 #include "delivery.h"
 
@@ -185,10 +185,11 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
 
 /* Begins to watch the task: until meanwhile(), `delivering` follows its block, and is cleared when the task is
  * removed or replaced. Returns the count of settles, which the caller passes to meanwhile(). */
-static uint32_t watch(const struct tw__redis_delivery *delivery)
+static uint32_t watch(struct tw__redis_delivery *delivery)
 {
     TW_ASSERT(tw__redis_shared.batch == delivery->batch && tw__redis_shared.queues->delivering == NULL);
     tw__redis_shared.queues->delivering = delivery->task;
+    delivery->filed = tw__redis_task_filed(delivery->task);
     return delivery->batch->settled;
 }
 
@@ -196,7 +197,8 @@ static uint32_t watch(const struct tw__redis_delivery *delivery)
 static enum tw__redis_meanwhile meanwhile(struct tw__redis_delivery *delivery, uint32_t settled)
 {
     struct tw__redis_task *task = tw__redis_shared.queues->delivering;
-    bool same = task != NULL && !tw__redis_task_filed(task) && delivery->queue->attached;
+    bool same = task != NULL && tw__redis_task_filed(task) == delivery->filed &&
+                (!delivery->filed || task == delivery->task) && delivery->queue->attached;
     tw__redis_shared.queues->delivering = NULL;
     TW_ASSERT(same || delivery->batch->settled != settled);
     if (!same)
