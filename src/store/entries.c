@@ -31,12 +31,13 @@ static bool more_entries(struct tw__store_window *window)
     return true;
 }
 
-struct tw__store_entry **tw__store_entry_taken(struct tw__store_window *window, uint64_t seq)
+/* Whether an entry with this number is taken. */
+static bool is_taken(const struct tw__store_window *window, uint64_t seq)
 {
-    struct tw__store_entry **at = &window->taken[seq & window->taken_mask];
-    while (*at != NULL && (*at)->seq != seq)
-        at = &(*at)->next_taken;
-    return at;
+    const struct tw__store_entry *entry = window->taken[seq & window->taken_mask];
+    while (entry != NULL && entry->seq != seq)
+        entry = entry->next_taken;
+    return entry != NULL;
 }
 
 void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entry *entry)
@@ -102,7 +103,7 @@ void tw__store_entry_file(struct tw__store_window *window, struct tw__store_entr
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
                         uint64_t place_ms)
 {
-    if (*tw__store_entry_taken(window, seq) != NULL)
+    if (is_taken(window, seq))
         return 0;
     if (tw__list_empty(&window->free) && !more_entries(window))
         return tw__store_db_refuse(&window->db, TW_ENOMEM, "no memory");

@@ -40,9 +40,6 @@ static inline struct tw__store_entry *tw__store_entry_linked(struct tw__link *li
     return TW_CONTAINER(link, struct tw__store_entry, link);
 }
 
-/* Returns the place of the pointer to a taken entry, or the end of its bucket. */
-struct tw__store_entry **tw__store_entry_taken(struct tw__store_window *window, uint64_t seq);
-
 /* Adds an entry to the ready list of its queue, by its place.
  * Cost: as many steps as there are entries before it, or behind it. */
 void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_entry *entry);

@@ -270,8 +270,10 @@ uint64_t tw__store_window_next(const struct tw__store_window *window)
 static void end_taking(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     if (!entry->orphan) {
-        struct tw__store_entry **at = tw__store_entry_taken(window, entry->seq);
-        TW_ASSERT(*at == entry);
+        /* Another entry may have the same number, if a backup was restored that no look has noticed. */
+        struct tw__store_entry **at = &window->taken[entry->seq & window->taken_mask];
+        while (*at != entry)
+            at = &(*at)->next_taken;
         *at = entry->next_taken;
     }
     entry->orphan = false;
