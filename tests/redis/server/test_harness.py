@@ -9,15 +9,22 @@ from harness import HOST, PATIENCE, bindable, wait_until
 from workers import thread_states
 
 
+@contextlib.contextmanager
+def taken(port):
+    """Holds a port so that no server can bind it. Ended connections to it do not hinder that."""
+    with contextlib.closing(socket.socket()) as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind((HOST, port))
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        yield
+
+
 def test_a_server_that_comes_back_waits_for_its_port(fleet):
     server = fleet.server()
     port = server.port
     server.kill()
     wait_until(lambda: bindable(port))
-    with contextlib.closing(socket.socket()) as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.bind((HOST, port))
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    with taken(port):
         coming = threading.Thread(target=server.start, daemon=True)
         coming.start()
         wait_until(lambda: "Address already in use" in server.log())
@@ -27,11 +34,11 @@ def test_a_server_that_comes_back_waits_for_its_port(fleet):
 
 def test_a_new_server_takes_another_port(fleet):
     """Nobody knows its port yet."""
-    with contextlib.closing(socket.socket()) as other:
-        server = fleet.server(start=False)
-        other.bind((HOST, server.port))
+    server = fleet.server(start=False)
+    port = server.port
+    with taken(port):
         server.start()
-        assert server.port != other.getsockname()[1] and server.once("PING")
+        assert server.port != port and server.once("PING")
 
 
 def is_gone(pid):
