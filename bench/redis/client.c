@@ -75,10 +75,8 @@ static bool line_read(struct reader *reader)
         reader->skip = n >= 0 ? (size_t)n + 2 : 0;
         break;
     case ':':
-        if (top) {
-            sum += n;
-            zero_seen = zero_seen || n == 0;
-        }
+        sum += n;
+        zero_seen = zero_seen || (top && n == 0);
         break;
     case '-':
         if (errors++ == 0)
