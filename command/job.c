@@ -54,17 +54,17 @@ static void set(struct added *added, enum variable variable, const char *format,
 }
 
 /* Sets a variable to bytes. Bytes that no variable can hold are on the standard input only. */
-static void set_bytes(struct added *added, enum variable variable, const char *bytes, size_t size)
+static void set_bytes(struct added *added, enum variable variable, struct tw_bytes bytes)
 {
-    if (size <= TEXT_MAX && memchr(bytes, '\0', size) == NULL)
-        set(added, variable, "%.*s", (int)size, bytes);
+    if (bytes.size <= TEXT_MAX && memchr(bytes.data, '\0', bytes.size) == NULL)
+        set(added, variable, "%.*s", (int)bytes.size, (const char *)bytes.data);
 }
 
 static void set_variables(const struct job *job, struct added *added)
 {
     *added = (struct added){.lost = false};
-    set_bytes(added, ID, job->id, job->id_size);
-    set_bytes(added, PAYLOAD, job->payload, job->payload_size);
+    set_bytes(added, ID, job->id);
+    set_bytes(added, PAYLOAD, job->payload);
     set(added, DUE, "%s", job->due);
     set(added, LATE_US, "%" PRIu64, job->late_us);
     if (job->queue == NULL)
@@ -103,24 +103,24 @@ static char **environment_of(const struct added *added)
 
 /* ---- the process ----------------------------------------------------------------------------------------- */
 
-static bool write_whole(int fd, const char *bytes, size_t size)
+static bool write_whole(int fd, struct tw_bytes bytes)
 {
-    while (size > 0) {
-        ssize_t written = write(fd, bytes, size);
+    for (size_t at = 0; at < bytes.size;) {
+        ssize_t written = write(fd, (const char *)bytes.data + at, bytes.size - at);
         if (written < 0)
             return false;
-        bytes += written;
-        size -= (size_t)written;
+        at += (size_t)written;
     }
     return true;
 }
 
 static bool write_lines(int fd, const struct job *job)
 {
-    bool good = write_whole(fd, job->id, job->id_size) && write_whole(fd, " ", job->payload_size > 0) &&
-                write_whole(fd, job->payload, job->payload_size) && write_whole(fd, "\n", 1);
+    const struct tw_bytes blank = tw_text(job->payload.size > 0 ? " " : ""), end = tw_text("\n");
+    bool good = write_whole(fd, job->id) && write_whole(fd, blank) && write_whole(fd, job->payload) &&
+                write_whole(fd, end);
     for (size_t i = 0; i < job->more_count && good; i++)
-        good = write_whole(fd, job->more[i].bytes, job->more[i].size) && write_whole(fd, "\n", 1);
+        good = write_whole(fd, job->more[i]) && write_whole(fd, end);
     return good;
 }
 

@@ -6,9 +6,9 @@
 #ifndef COMMAND_JOB_H
 #define COMMAND_JOB_H
 
+#include <tickwheel/task.h>
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 enum {
@@ -16,20 +16,14 @@ enum {
     JOB_KILL_MS = 1000 /* a command that is to end has so long from SIGTERM to SIGKILL */
 };
 
-struct job_bytes {
-    const char *bytes; /* of any kind */
-    size_t size;
-};
-
 struct job {
-    const char *command;      /* for the shell */
-    const char *id, *payload; /* any bytes */
-    size_t id_size, payload_size;
+    const char *command;         /* for the shell */
+    struct tw_bytes id, payload; /* their data is never NULL */
     const char *due;
     uint64_t late_us;
-    const char *queue;            /* NULL: the task is in no queue */
-    uint64_t attempt;             /* of a task in a queue */
-    const struct job_bytes *more; /* more texts; each is a line of its own on the standard input */
+    const char *queue;           /* NULL: the task is in no queue */
+    uint64_t attempt;            /* of a task in a queue */
+    const struct tw_bytes *more; /* more texts; each is a line of its own on the standard input */
     size_t more_count;
     int output, errors; /* descriptors for its standard output and standard error; 0: ours */
 };

@@ -115,10 +115,8 @@ enum tw_answer handler_call(void *arg, struct tw_job *of)
 {
     struct handler *handler = arg;
     char due[TIME_SIZE];
-    struct job job = {.id = of->id.data,
-                      .id_size = of->id.size,
-                      .payload = of->payload.data != NULL ? of->payload.data : "",
-                      .payload_size = of->payload.size,
+    struct job job = {.id = of->id,
+                      .payload = of->payload.data != NULL ? of->payload : tw_text(""),
                       .due = due,
                       .late_us = late_us_of(of),
                       .queue = of->queue,

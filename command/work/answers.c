@@ -61,23 +61,23 @@ struct words {
     int count;
 };
 
-static void add(struct words *words, const char *word, size_t size)
+static void add(struct words *words, struct tw_bytes word)
 {
-    words->word[words->count] = word;
-    words->size[words->count++] = size;
+    words->word[words->count] = word.data;
+    words->size[words->count++] = word.size;
 }
 
 static void add_text(struct words *words, const char *text)
 {
-    add(words, text, strlen(text));
+    add(words, tw_text(text));
 }
 
 static void add_task(struct words *words, const char *command, const struct lease *lease)
 {
     add_text(words, command);
     add_text(words, lease->taken.queue);
-    add(words, lease->taken.id.bytes, lease->taken.id.size);
-    add(words, lease->token.bytes, lease->token.size);
+    add(words, lease->taken.id);
+    add(words, lease->token);
 }
 
 static const char *name_of(enum verb verb)

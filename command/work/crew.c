@@ -75,10 +75,8 @@ static struct job job_of(const struct crew *crew, const struct taken *taken, cha
     uint64_t now_us = wall_us();
     time_print(instant_of_ms(taken->due_ms), due);
     return (struct job){.command = crew->options.exec,
-                        .id = taken->id.bytes,
-                        .id_size = taken->id.size,
-                        .payload = taken->values > 0 ? taken->value[0].bytes : "",
-                        .payload_size = taken->values > 0 ? taken->value[0].size : 0,
+                        .id = taken->id,
+                        .payload = taken->values > 0 ? taken->value[0] : tw_text(""),
                         .due = due,
                         .late_us = now_us / MS_US >= taken->due_ms ? now_us - taken->due_ms * MS_US : 0,
                         .queue = taken->queue,

@@ -45,7 +45,7 @@ void work_say_not_yours(const struct taken *taken)
     fprintf(stderr, "%s: ", COMMAND);
     printable_write(taken->queue, strlen(taken->queue), false, SIZE_MAX, stderr);
     fputc(' ', stderr);
-    printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, stderr);
+    printable_write(taken->id.data, taken->id.size, false, COLUMNS, stderr);
     complain(": attempt %" PRIu64
              " is not yours any more (its command runs on, and its result counts for nothing)",
              taken->attempt);
@@ -60,7 +60,7 @@ void work_say_failed(struct news *news, const struct taken *taken, bool dead, co
         return;
     printable_write(taken->queue, strlen(taken->queue), false, SIZE_MAX, out);
     fputc(' ', out);
-    printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, out);
+    printable_write(taken->id.data, taken->id.size, false, COLUMNS, out);
     if (dead)
         fprintf(out, ": dead after %" PRIu64 " attempt%s", taken->attempt, taken->attempt == 1 ? "" : "s");
     else
