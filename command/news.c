@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { LINES = 10 };
@@ -35,7 +34,7 @@ static void print_line(const struct news *news, const char *text)
     FILE *out = open_memstream(&line, &size);
     if (out == NULL)
         return;
-    printable_write(text, strlen(text), false, SIZE_MAX, out);
+    printable_write(tw_text(text), false, SIZE_MAX, out);
     if (fclose(out) == 0) {
         screen_hide();
         complain("%s: %s", news->command, line);

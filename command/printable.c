@@ -16,11 +16,6 @@ size_t printable_char(const char *bytes, size_t size)
     return control || turns ? 0 : length;
 }
 
-bool printable_is_utf8(const char *bytes, size_t size)
-{
-    return tw__is_utf8(bytes, size);
-}
-
 /* The text of the first character: its columns, and how many bytes it stands for. */
 static size_t columns_of(const char *bytes, size_t size, bool exact, size_t *length)
 {
@@ -48,13 +43,13 @@ static void write_char(const char *bytes, size_t length, size_t columns, FILE *o
         fprintf(out, "%s%.*s", columns == 2 ? "\\" : "", (int)length, bytes);
 }
 
-size_t printable_write(const void *bytes, size_t size, bool exact, size_t columns, FILE *out)
+size_t printable_write(struct tw_bytes bytes, bool exact, size_t columns, FILE *out)
 {
-    const char *text = bytes;
-    bool whole = fits(text, size, exact, columns);
+    const char *text = bytes.data;
+    bool whole = fits(text, bytes.size, exact, columns);
     size_t room = whole ? columns : columns - 3, used = 0;
-    for (size_t at = 0, length; at < size; at += length) {
-        size_t wide = columns_of(text + at, size - at, exact, &length);
+    for (size_t at = 0, length; at < bytes.size; at += length) {
+        size_t wide = columns_of(text + at, bytes.size - at, exact, &length);
         if (used + wide > room)
             break;
         write_char(text + at, length, wide, out);

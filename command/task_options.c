@@ -4,6 +4,8 @@
 #include "command.h"
 #include "printable.h"
 
+#include <base/utf8.h>
+
 #include <stdio.h>
 #include <string.h>
 #include <task/limits.h>
@@ -35,11 +37,11 @@ bool task_options_has(int code)
 
 bool task_options_queue(const char *command, const char *queue, bool any_bytes)
 {
-    size_t size = strlen(queue);
-    if (size > 0 && size <= TW_STORE_QUEUE_MAX && (any_bytes || printable_is_utf8(queue, size)))
+    struct tw_bytes name = tw_text(queue);
+    if (name.size > 0 && name.size <= TW_STORE_QUEUE_MAX && (any_bytes || tw__is_utf8(queue, name.size)))
         return true;
     fprintf(stderr, "%s: --queue: expected a name of 1 to 255 bytes of UTF-8, found \"", command);
-    printable_write(queue, size, false, QUEUE_COLUMNS, stderr);
+    printable_write(name, false, QUEUE_COLUMNS, stderr);
     fputs("\"\n", stderr);
     return false;
 }

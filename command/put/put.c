@@ -48,7 +48,7 @@ static char *join(int count, char **words)
 static int kept(struct tw_bytes id)
 {
     fputs("tickwheel put: the task ", stderr);
-    printable_write(id.data, id.size, true, SIZE_MAX, stderr);
+    printable_write(id, true, SIZE_MAX, stderr);
     fputs(" was not put: --if has kept everything as it was\n", stderr);
     return COMMAND_WRONG;
 }

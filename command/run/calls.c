@@ -26,7 +26,7 @@ static void print_bytes(const struct job *job, struct tw_bytes bytes, FILE *out)
     if (job->queue == NULL)
         fwrite(bytes.data, 1, bytes.size, out);
     else
-        printable_write(bytes.data, bytes.size, false, SIZE_MAX, out);
+        printable_write(bytes, false, SIZE_MAX, out);
 }
 
 static bool print_line(const struct job *job)

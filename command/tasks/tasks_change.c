@@ -10,8 +10,6 @@
 #include "task_print.h"
 #include "tasks_action.h"
 
-#include <string.h>
-
 static const char *queue_of(const struct tasks *tasks)
 {
     return tasks->options->queue != NULL ? tasks->options->queue : TASK_QUEUE;
@@ -31,13 +29,13 @@ static int told(const struct tasks *tasks, const char *effect, bool good)
     const struct tasks_options *options = tasks->options;
     if (options->json) {
         json_t *object = json_object();
-        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
-        json_put_bytes(object, "id", options->id.data, options->id.size);
+        json_put_bytes(object, "queue", tw_text(queue_of(tasks)));
+        json_put_bytes(object, "id", options->id);
         json_object_set_new(object, "result", json_string(effect));
         json_line(object, stdout);
     } else {
         FILE *out = good ? stdout : stderr;
-        printable_write(options->id.data, options->id.size, true, SIZE_MAX, out);
+        printable_write(options->id, true, SIZE_MAX, out);
         fprintf(out, ": %s\n", effect);
     }
     return good ? COMMAND_GOOD : COMMAND_WRONG;
@@ -48,7 +46,7 @@ static int told_count(const struct tasks *tasks, const char *name, uint64_t coun
 {
     if (tasks->options->json) {
         json_t *object = json_object();
-        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
+        json_put_bytes(object, "queue", tw_text(queue_of(tasks)));
         json_object_set_new(object, name, json_integer((json_int_t)count));
         json_line(object, stdout);
     } else {
@@ -140,14 +138,14 @@ static int pause_queue(const struct tasks *tasks, bool paused)
         return tasks_failed(tasks, paused ? "the queue is not paused" : "the pause is not ended");
     if (tasks->options->json) {
         json_t *object = json_object();
-        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
+        json_put_bytes(object, "queue", tw_text(queue_of(tasks)));
         json_object_set_new(object, "paused", json_boolean(paused));
         json_object_set_new(object, "changed", json_boolean(changed));
         json_line(object, stdout);
         return COMMAND_GOOD;
     }
     fputs("queue ", stdout);
-    printable_write(queue_of(tasks), strlen(queue_of(tasks)), false, SIZE_MAX, stdout);
+    printable_write(tw_text(queue_of(tasks)), false, SIZE_MAX, stdout);
     printf(": %s%s\n", changed ? "" : "already ", paused ? "paused" : changed ? "resumed" : "not paused");
     return COMMAND_GOOD;
 }

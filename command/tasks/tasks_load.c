@@ -71,7 +71,7 @@ static void free_loads(struct loads *loads)
 static bool print_load_json(const struct tw_store_load *load)
 {
     json_t *object = json_object();
-    json_put_bytes(object, "queue", load->queue, strlen(load->queue));
+    json_put_bytes(object, "queue", tw_text(load->queue));
     json_object_set_new(object, "waiting", json_integer((json_int_t)load->waiting));
     json_object_set_new(object, "ready", json_integer((json_int_t)load->ready));
     json_object_set_new(object, "leased", json_integer((json_int_t)load->leased));
@@ -89,7 +89,7 @@ static void print_load(const struct tw_store_load *load, uint64_t now_ms)
         next = (struct figure){"now"};
     else if (load->next_ms != TW_NEVER)
         next = figure_until(load->next_ms, now_ms);
-    size_t used = printable_write(load->queue, strlen(load->queue), false, SIZE_MAX, stdout);
+    size_t used = printable_write(tw_text(load->queue), false, SIZE_MAX, stdout);
     printf("%*s  %12s  %12s  %9s  %9s  %s%s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0, "",
            figure_count(load->waiting).text, figure_count(load->ready).text, figure_count(load->leased).text,
            figure_count(load->dead).text, next.text, load->paused ? " (paused)" : "");
@@ -185,7 +185,7 @@ static void print_forecast(const struct tasks_options *options, const char *queu
     for (uint32_t i = 0; i < options->steps; i++)
         sum += counts[i];
     fputs("queue ", out);
-    printable_write(queue, strlen(queue), false, SIZE_MAX, out);
+    printable_write(tw_text(queue), false, SIZE_MAX, out);
     fprintf(out, ": %s call%s due in %s\n", figure_count(sum).text, sum == 1 ? "" : "s",
             figure_time(options->step_ms * options->steps, MS_NS).text);
     if (sum == 0)
@@ -200,7 +200,7 @@ static bool print_forecast_json(const struct tasks_options *options, const char 
     json_t *object = json_object(), *array = json_array();
     for (uint32_t i = 0; i < options->steps; i++)
         json_array_append_new(array, json_integer((json_int_t)counts[i]));
-    json_put_bytes(object, "queue", queue, strlen(queue));
+    json_put_bytes(object, "queue", tw_text(queue));
     json_object_set_new(object, "step_ms", json_integer((json_int_t)options->step_ms));
     json_object_set_new(object, "counts", array);
     return json_line(object, out);

@@ -154,7 +154,7 @@ static bool take_queue(const redisReply *one, struct queue_seen *seen)
     const redisReply *name = element(one, 1, REDIS_REPLY_STRING);
     if (name == NULL || one->elements < 11)
         return false;
-    reading_name(seen, name->str, (size_t)name->len);
+    reading_name(seen, (struct tw_bytes){name->str, (size_t)name->len});
     seen->db = number(element(one, 0, REDIS_REPLY_INTEGER));
     seen->tasks = number(element(one, 2, REDIS_REPLY_INTEGER));
     seen->held = number(element(one, 3, REDIS_REPLY_INTEGER));
@@ -228,7 +228,7 @@ static bool take_one_info(const struct attempt *attempt)
     bool absent = reply == NULL && strstr(attempt->error, "no such key") != NULL;
     if (reply == NULL && !absent)
         return false;
-    reading_name(seen, name, strlen(name));
+    reading_name(seen, tw_text(name));
     seen->db = (uint64_t)target_of(attempt)->url.db;
     if (!absent)
         take_numbers(reply, seen);
@@ -253,7 +253,7 @@ static bool ask(const struct attempt *attempt)
     send_words(attempt, 2, (const char *[]){"TW.INFO", queue});
     attempt->reading->alone = true;
     attempt->reading->asked = queue;
-    reading_text(attempt->reading->queue, sizeof attempt->reading->queue, queue, strlen(queue));
+    reading_text(attempt->reading->queue, sizeof attempt->reading->queue, tw_text(queue));
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 
@@ -265,7 +265,7 @@ static bool try_once(const struct attempt *attempt)
     reading->source = "redis";
     const char *address = target_of(attempt)->url.text;
     reading->given = address;
-    reading_text(reading->address, sizeof reading->address, address, strlen(address));
+    reading_text(reading->address, sizeof reading->address, tw_text(address));
     return (feed->link != NULL || open_connection(attempt)) && ask(attempt);
 }
 

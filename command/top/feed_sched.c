@@ -169,7 +169,7 @@ static void take_all(const json_t *root, struct reading *reading)
     const char *version = json_string_value(json_object_get(root, "version"));
     char number[16] = "";
     if (version != NULL)
-        reading_text(number, sizeof number, version, strlen(version));
+        reading_text(number, sizeof number, tw_text(version));
     snprintf(reading->version, sizeof reading->version, "tickwheel %s", number);
     take_number(root, "up_ns", &up_ns);
     take_number(root, "pid", &pid);
@@ -186,7 +186,7 @@ static void take_all(const json_t *root, struct reading *reading)
 static bool refused(char *error, const char *path, const char *why)
 {
     char text[120], clean[100];
-    reading_text(clean, sizeof clean, why, strlen(why));
+    reading_text(clean, sizeof clean, tw_text(why));
     snprintf(text, sizeof text, "it refused: %s", clean);
     return fail(error, path, text);
 }
@@ -218,7 +218,7 @@ static bool read_sched(struct feed *base, struct reading *reading, char error[FE
     reading_init(reading);
     reading->source = "scheduler";
     reading->given = feed->path;
-    reading_text(reading->address, sizeof reading->address, feed->path, strlen(feed->path));
+    reading_text(reading->address, sizeof reading->address, tw_text(feed->path));
     if (!ask_anyhow(feed, error))
         return false;
     json_t *root = json_loadb(feed->answer, feed->size, 0, NULL);

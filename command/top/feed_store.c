@@ -101,7 +101,7 @@ static void count_queue(void *arg, const struct tw_store_load *load)
                               .dead = load->dead,
                               .paused = load->paused,
                               .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};
-    reading_name(&seen, name, strlen(name));
+    reading_name(&seen, tw_text(name));
     reading->count[COUNT_WAITING] += seen.waiting;
     reading->count[COUNT_READY] += seen.ready;
     counting->feed->held += seen.paused ? seen.ready : 0;
@@ -200,13 +200,13 @@ static void begin(const struct store_feed *feed, struct reading *reading)
     reading->up_s = ABSENT;
     reading->exact = true;
     reading->given = options->store;
-    reading_text(reading->address, sizeof reading->address, options->store, strlen(options->store));
+    reading_text(reading->address, sizeof reading->address, tw_text(options->store));
     snprintf(reading->version, sizeof reading->version, "tickwheel " TW_VERSION);
     reading->alone = options->queue != NULL;
     reading->asked = options->queue;
     reading->tells_pauses = !reading->alone;
     if (reading->alone)
-        reading_text(reading->queue, sizeof reading->queue, options->queue, strlen(options->queue));
+        reading_text(reading->queue, sizeof reading->queue, tw_text(options->queue));
 }
 
 static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])

@@ -6,32 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the value of a field of INFO and its size; NULL if there is no such field. */
-static const char *field(const char *info, const char *name, size_t *size)
+/* Returns the value of a field of INFO; its data is NULL if there is no such field. */
+static struct tw_bytes field(const char *info, const char *name)
 {
     size_t length = strlen(name);
     for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, name, length) != 0 || line[length] != ':')
             continue;
-        *size = strcspn(line + length + 1, "\r\n");
-        return line + length + 1;
+        line += length + 1;
+        return (struct tw_bytes){line, strcspn(line, "\r\n")};
     }
-    return NULL;
+    return (struct tw_bytes){NULL, 0};
 }
 
 static uint64_t info_number(const char *info, const char *name)
 {
-    size_t size;
-    const char *value = field(info, name, &size);
+    const char *value = field(info, name).data;
     return value != NULL && isdigit((unsigned char)*value) ? strtoull(value, NULL, 10) : ABSENT;
 }
 
 static void info_text(const char *info, const char *name, char *to, size_t room)
 {
-    size_t size = 0;
-    const char *value = field(info, name, &size);
-    reading_text(to, room, value == NULL ? "" : value, size);
+    reading_text(to, room, field(info, name));
 }
 
 /* Reads a number of INFO whose field is tickwheel_, a kind and a name: for example
@@ -67,7 +64,7 @@ static void take_counts(const char *info, struct reading *reading)
 static void take_state(const char *info, struct reading *reading)
 {
     char role[16], host[48], link[16], number[16];
-    bool valkey = field(info, "valkey_version", &(size_t){0}) != NULL;
+    bool valkey = field(info, "valkey_version").data != NULL;
     info_text(info, valkey ? "valkey_version" : "redis_version", number, sizeof number);
     snprintf(reading->version, sizeof reading->version, "%s %s", valkey ? "valkey" : "redis", number);
     info_text(info, "role", role, sizeof role);
@@ -82,14 +79,13 @@ static void take_state(const char *info, struct reading *reading)
         snprintf(reading->state, sizeof reading->state, "primary%s", cluster);
     uint64_t up_s = info_number(info, "uptime_in_seconds");
     reading->up_s = up_s == ABSENT ? 0 : up_s;
-    size_t size;
-    const char *run = field(info, "run_id", &size);
-    reading->instance = run == NULL ? 0 : reading_hash(run, size);
+    struct tw_bytes run = field(info, "run_id");
+    reading->instance = run.data == NULL ? 0 : reading_hash(run);
 }
 
 bool info_read(const char *info, struct reading *reading)
 {
-    if (field(info, "tickwheel_tasks", &(size_t){0}) == NULL)
+    if (field(info, "tickwheel_tasks").data == NULL)
         return false;
     take_counts(info, reading);
     take_state(info, reading);

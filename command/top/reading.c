@@ -132,24 +132,24 @@ bool reading_is_store(const struct reading *reading)
     return strcmp(reading->source, "store") == 0;
 }
 
-uint64_t reading_hash(const char *bytes, size_t size)
+uint64_t reading_hash(struct tw_bytes bytes)
 {
-    uint64_t hash = hash_bytes(HASH_BEGIN, bytes, size);
+    uint64_t hash = hash_bytes(HASH_BEGIN, bytes.data, bytes.size);
     return hash == 0 ? 1 : hash;
 }
 
-void reading_name(struct queue_seen *seen, const char *name, size_t size)
+void reading_name(struct queue_seen *seen, struct tw_bytes name)
 {
-    reading_text(seen->name, sizeof seen->name, name, size);
+    reading_text(seen->name, sizeof seen->name, name);
     seen->whole = name;
-    seen->whole_size = size;
-    seen->hash = reading_hash(name, size);
+    seen->hash = reading_hash(name);
 }
 
-void reading_text(char *to, size_t size, const char *from, size_t length)
+void reading_text(char *to, size_t size, struct tw_bytes from)
 {
+    const char *text = from.data;
     size_t i = 0;
-    for (; i < length && i + 1 < size; i++)
-        to[i] = from[i] >= ' ' && from[i] < 127 ? from[i] : '?';
+    for (; i < from.size && i + 1 < size; i++)
+        to[i] = text[i] >= ' ' && text[i] < 127 ? text[i] : '?';
     to[i] = '\0';
 }

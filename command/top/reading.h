@@ -5,6 +5,8 @@
 #ifndef COMMAND_READING_H
 #define COMMAND_READING_H
 
+#include <tickwheel/task.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,9 +76,8 @@ struct lateness_of {
 /* A queue of a server or a file. */
 struct queue_seen {
     char name[READING_NAME]; /* printable */
-    const char *whole;       /* the name with all its bytes, which the feed keeps until it is read again */
-    size_t whole_size;
-    uint64_t hash; /* of the whole name; other names may have the same printable form */
+    struct tw_bytes whole;   /* the name with all its bytes, which the feed keeps until it is read again */
+    uint64_t hash;           /* of the whole name; other names may have the same printable form */
     uint64_t db, tasks, held, delivered, done, died, ready, leased, dead; /* tasks: those that are not dead */
     uint64_t waiting;                                                     /* of a file */
     uint64_t next_ms; /* of a file: when the first waiting task comes; ABSENT: none waits */
@@ -149,13 +150,13 @@ uint64_t reading_most(const struct reading *reading);
 bool reading_is_store(const struct reading *reading);
 
 /* Returns a hash of any bytes; it is never 0. */
-uint64_t reading_hash(const char *bytes, size_t size);
+uint64_t reading_hash(struct tw_bytes bytes);
 
 /* Sets the name of a queue, in each form. */
-void reading_name(struct queue_seen *seen, const char *name, size_t size);
+void reading_name(struct queue_seen *seen, struct tw_bytes name);
 
 /* Copies a text and cuts it to `size`. Control bytes, which a terminal would obey, and bytes that are not
  * ASCII become '?'. */
-void reading_text(char *to, size_t size, const char *from, size_t length);
+void reading_text(char *to, size_t size, struct tw_bytes from);
 
 #endif

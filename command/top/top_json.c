@@ -66,7 +66,7 @@ static json_t *queue_of_server(const struct queue_seen *seen)
 {
     json_t *object = json_object();
     put(object, "db", seen->db);
-    json_put_bytes(object, "name", seen->whole, seen->whole_size);
+    json_put_bytes(object, "name", seen->whole);
     put(object, "tasks", seen->tasks);
     put(object, "ready", seen->ready);
     put(object, "leased", seen->leased);
@@ -82,7 +82,7 @@ static json_t *queue_of_server(const struct queue_seen *seen)
 static json_t *queue_of_file(const struct queue_seen *seen)
 {
     json_t *object = json_object();
-    json_put_bytes(object, "name", seen->whole, seen->whole_size);
+    json_put_bytes(object, "name", seen->whole);
     put(object, "waiting", seen->waiting);
     put(object, "ready", seen->ready);
     put(object, "leased", seen->leased);
@@ -113,14 +113,14 @@ static json_t *all(const struct history *history)
     const struct reading *reading = &history->now;
     json_t *root = json_object();
     put_text(root, "source", reading->source);
-    json_put_bytes(root, "address", reading->given, strlen(reading->given));
+    json_put_bytes(root, "address", tw_text(reading->given));
     put_text(root, "version", reading->version);
     put_text(root, "state", reading->state);
     put_text(root, "durability", reading->durability);
     put_text(root, "warning", reading->warning);
     put_text(root, "deliver", reading->deliver);
     if (reading->alone)
-        json_put_bytes(root, "queue", reading->asked, strlen(reading->asked));
+        json_put_bytes(root, "queue", tw_text(reading->asked));
     put(root, "up_s", reading->up_s);
     json_object_set_new(root, "counts", named(COUNT_NAMES, reading->count, COUNTS));
     json_object_set_new(root, "rates", rates(history));
