@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shape.h"
 
-#include "command.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,15 +170,11 @@ static void name_shape(struct shape *shape, const struct shape_options *options)
              how != NULL ? how : "");
 }
 
-bool shape_take(struct shape_options *options, int code)
+void shape_options_add(struct option_table *table, struct shape_options *options)
 {
-    if (code == SHAPE_PRESET)
-        options->preset = optarg;
-    else if (code == SHAPE_GEOMETRY)
-        options->geometry = optarg;
-    else if (code == SHAPE_OVERFLOW)
-        options->overflow = optarg;
-    return code >= SHAPE_PRESET && code <= SHAPE_OVERFLOW;
+    options_text(table, "--preset", &options->preset);
+    options_text(table, "--geometry", &options->geometry);
+    options_text(table, "--overflow", &options->overflow);
 }
 
 int shape_make(struct shape *shape, const struct shape_options *options)

@@ -162,9 +162,9 @@ static void print_steps(const struct tasks_options *options, const uint64_t *cou
 {
     uint64_t most = 0;
     bool gap = false;
-    for (uint32_t i = 0; i < options->steps; i++)
+    for (size_t i = 0; i < options->steps; i++)
         most = counts[i] > most ? counts[i] : most;
-    for (uint32_t i = 0; i < options->steps; i++) {
+    for (size_t i = 0; i < options->steps; i++) {
         if (counts[i] == 0) {
             gap = true;
             continue;
@@ -182,7 +182,7 @@ static void print_forecast(const struct tasks_options *options, const char *queu
                            FILE *out)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < options->steps; i++)
+    for (size_t i = 0; i < options->steps; i++)
         sum += counts[i];
     fputs("queue ", out);
     printable_write(tw_text(queue), false, SIZE_MAX, out);
@@ -198,7 +198,7 @@ static bool print_forecast_json(const struct tasks_options *options, const char 
                                 FILE *out)
 {
     json_t *object = json_object(), *array = json_array();
-    for (uint32_t i = 0; i < options->steps; i++)
+    for (size_t i = 0; i < options->steps; i++)
         json_array_append_new(array, json_integer((json_int_t)counts[i]));
     json_put_bytes(object, "queue", tw_text(queue));
     json_object_set_new(object, "step_ms", json_integer((json_int_t)options->step_ms));
@@ -214,7 +214,8 @@ static void read_outlook(void *arg)
     struct part *part = &outlook->part;
     for (; outlook->queue < tasks->queues && !part_full(part); outlook->queue++) {
         const char *queue = tasks->queue[outlook->queue];
-        if (tw_store_forecast(tasks->store, queue, options->step_ms, options->steps, outlook->counts) != 0)
+        if (tw_store_forecast(tasks->store, queue, options->step_ms, (uint32_t)options->steps,
+                              outlook->counts) != 0)
             part->failed = true;
         else if (options->json)
             part->lost |= !print_forecast_json(options, queue, outlook->counts, part->out);
