@@ -11,8 +11,6 @@
  */
 #include "stats_socket.h"
 
-#include "command.h"
-
 #include <base/recent.h>
 #include <tickwheel/version.h>
 
@@ -28,6 +26,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -354,16 +353,15 @@ static void *serve(void *arg)
 
 /* ---- beginning and end ----------------------------------------------------------------------------------- */
 
-bool stats_address(const char *what, const char *path, struct sockaddr_un *address)
+bool stats_take_path(const struct option_row *row)
 {
-    size_t size = strlen(path);
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (size > 0 && size < sizeof address->sun_path) {
-        memcpy(address->sun_path, path, size);
+    const char **path = row->to;
+    size_t size = strlen(optarg), most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    *path = optarg;
+    if (size > 0 && size <= most)
         return true;
-    }
-    complain("%s: expected a path of 1 to %zu bytes, found %zu: \"%s\"", what, sizeof address->sun_path - 1,
-             size, path);
+    complain("%s: %s: expected a path of 1 to %zu bytes, found %zu: \"%s\"", row->command, row->name, most,
+             size, optarg);
     return false;
 }
 
@@ -420,8 +418,8 @@ static bool bind_path(const char *path, const struct sockaddr_un *address)
 
 bool stats_open(const char *path)
 {
-    struct sockaddr_un address;
-    (void)stats_address("tickwheel run: --stats", path, &address); /* the options were checked */
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path));
     if (!clear_path(path, &address))
         return false;
     for (int i = 0; i < CLIENTS; i++)

@@ -119,13 +119,6 @@ static bool take_speed(const struct option_row *row)
            option_refuse(row, "a number from 0.001 to 1000000");
 }
 
-static bool take_stats(const struct option_row *row)
-{
-    const char **path = row->to;
-    *path = optarg;
-    return stats_address("tickwheel run: --stats", optarg, &(struct sockaddr_un){0});
-}
-
 /* ---- options that exclude each other --------------------------------------------------------------------- */
 
 /* Refuses the first option that was given of some, whose list NULL ends. */
@@ -172,7 +165,7 @@ int run_options_parse(int argc, char **argv, struct run_options *options)
     options_ms(&table, "--grace", &options->grace_ms, 0, JOB_DAY_MS);
     options_other(&table, "--speed", take_speed, &options->speed);
     options_text(&table, "--rest", &options->rest);
-    options_other(&table, "--stats", take_stats, &options->stats);
+    options_other(&table, "--stats", stats_take_path, &options->stats);
     options_text(&table, "--store", &options->store);
     task_options_add(&table, &options->task);
     options_flag(&table, "--stay", &options->stay);

@@ -47,13 +47,6 @@ static const char HELP_END[] =
 static const char COMMAND[] = "tickwheel top";
 enum { INTERVAL_MIN_MS = TOP_INTERVAL_MIN_NS / 1000000, INTERVAL_MAX_MS = TOP_INTERVAL_MAX_NS / 1000000 };
 
-static bool take_stats(const struct option_row *row)
-{
-    const char **path = row->to;
-    *path = optarg;
-    return stats_address("tickwheel top: --stats", optarg, &(struct sockaddr_un){0});
-}
-
 /* Checks that there is one source, and that it can have the queue. */
 static bool check_source(const struct top_options *options, bool redis)
 {
@@ -94,7 +87,7 @@ int top_options_parse(int argc, char **argv, struct top_options *options)
     struct option_table table = {.command = COMMAND, .help = {HELP, LINK_OPTIONS_HELP, HELP_END}};
     *options = (struct top_options){.interval_ns = 1000000000};
     link_options_add(&table, &options->link);
-    options_other(&table, "--stats", take_stats, &options->stats);
+    options_other(&table, "--stats", stats_take_path, &options->stats);
     options_text(&table, "--store", &options->store);
     options_text(&table, "--queue", &options->queue);
     options_ns(&table, "--interval", &options->interval_ns, INTERVAL_MIN_MS, INTERVAL_MAX_MS);
