@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "job.h"
 
+#include "clock.h"
 #include "task_line.h"
 
 #include <errno.h>
@@ -185,6 +186,12 @@ int job_start(const struct job *job, pid_t *child)
 bool job_error_passes(int error)
 {
     return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+uint64_t job_late_us(uint64_t due_ms)
+{
+    uint64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
+    return now_us / 1000 >= due_ms ? now_us - due_ms * 1000 : 0;
 }
 
 const char *job_ended(int status, char text[JOB_ENDED])

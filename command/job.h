@@ -35,6 +35,9 @@ int job_start(const struct job *job, pid_t *child);
  * the task has not failed. */
 bool job_error_passes(int error);
 
+/* Returns how late a call is now that was due then, in microseconds. */
+uint64_t job_late_us(uint64_t due_ms);
+
 /* Returns NULL if a status of waitpid() is that of a command that succeeded, and else `text`, which names the
  * exit status or the signal. */
 const char *job_ended(int status, char text[JOB_ENDED]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "news.h"
 
+#include "clock.h"
 #include "command.h"
 #include "printable.h"
 #include "screen.h"
@@ -12,17 +13,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { LINES = 10 };
-static const uint64_t SECOND_NS = 1000000000, MINUTE_NS = 60 * UINT64_C(1000000000);
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
+static const uint64_t MINUTE_NS = 60 * UINT64_C(1000000000);
 
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
 
@@ -56,7 +49,7 @@ static void tell_more(struct news *news)
 void news_look(struct news *news)
 {
     pthread_mutex_lock(&news->lock);
-    if (read_clock(CLOCK_MONOTONIC) >= news->tasks.until_ns)
+    if (monotonic_ns() >= news->tasks.until_ns)
         tell_more(news);
     pthread_mutex_unlock(&news->lock);
 }
@@ -68,7 +61,7 @@ bool news_is_of_task(int error)
 
 void news_task(struct news *news, const char *text)
 {
-    uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
+    uint64_t now_ns = monotonic_ns();
     pthread_mutex_lock(&news->lock);
     if (now_ns >= news->tasks.until_ns) {
         tell_more(news);
@@ -103,7 +96,7 @@ static void begin_trouble(struct news *news, uint64_t now_ns)
 {
     news->file.broken = true;
     news->file.told = false;
-    news->file.since_ns = read_clock(CLOCK_REALTIME);
+    news->file.since_ns = clock_ns(CLOCK_REALTIME);
     if (news->file.mended_ns != 0 && now_ns - news->file.mended_ns < MINUTE_NS)
         return;
     news->file.told_ns = news->file.kinds = 0;
@@ -150,7 +143,7 @@ static void tell_trouble(struct news *news, int error, uint64_t now_ns)
 
 void news_file(struct news *news, int error, const char *message, const char *ends)
 {
-    uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
+    uint64_t now_ns = monotonic_ns();
     pthread_mutex_lock(&news->lock);
     if (error == 0) {
         end_trouble(news, now_ns);

@@ -11,6 +11,8 @@
  */
 #include "stats_socket.h"
 
+#include "clock.h"
+
 #include <base/recent.h>
 #include <tickwheel/version.h>
 
@@ -27,7 +29,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CLIENTS = 16, REQUEST_MAX = 64, ANSWER_MAX = 8192, SHARE = 10 };
@@ -68,13 +69,6 @@ static struct {
 static pthread_mutex_t recent_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tw__recent recent;
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * second_ns + (uint64_t)time.tv_nsec;
-}
-
 /* ---- the statistics -------------------------------------------------------------------------------------- */
 
 void stats_note(uint64_t late_ns)
@@ -82,7 +76,7 @@ void stats_note(uint64_t late_ns)
     if (!server.started)
         return;
     pthread_mutex_lock(&recent_lock);
-    tw__recent_add(&recent, now() / second_ns, late_ns);
+    tw__recent_add(&recent, monotonic_ns() / second_ns, late_ns);
     pthread_mutex_unlock(&recent_lock);
 }
 
@@ -95,7 +89,7 @@ static json_t *recent_lateness(void)
 {
     uint64_t sum[TW__HISTOGRAM_BUCKETS], most;
     pthread_mutex_lock(&recent_lock);
-    uint64_t calls = tw__recent_sum(&recent, now() / second_ns, sum, &most);
+    uint64_t calls = tw__recent_sum(&recent, monotonic_ns() / second_ns, sum, &most);
     pthread_mutex_unlock(&recent_lock);
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", number(calls), "p50",
                      number(tw__histogram_percentile(sum, 0.5, most)), "p90",
@@ -143,18 +137,18 @@ static json_t *snapshot(void)
 {
     struct tw_sched_info stats;
     tw_sched_stats(server.sched, &stats, sizeof stats);
-    return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", STATS_PROTOCOL,
-                     "version", TW_VERSION, "pid", (json_int_t)getpid(), "up_ns",
-                     number(now() - server.begun_ns), "counts", counts(&stats), "late_ns", lateness(&stats),
-                     "recent_late_ns", recent_lateness(), "run_max_ns", number(stats.run_max_ns),
-                     "forecast_step_ns", number(STATS_STEP_NS), "forecast", forecast());
+    return json_pack(
+        "{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", STATS_PROTOCOL, "version",
+        TW_VERSION, "pid", (json_int_t)getpid(), "up_ns", number(monotonic_ns() - server.begun_ns), "counts",
+        counts(&stats), "late_ns", lateness(&stats), "recent_late_ns", recent_lateness(), "run_max_ns",
+        number(stats.run_max_ns), "forecast_step_ns", number(STATS_STEP_NS), "forecast", forecast());
 }
 
 /* Renews the answer if it is too old. The pause until the next renewal is at least FRESH_NS and SHARE times
  * the duration of this one, so that renewals take at most a tenth of a core. */
 static void refresh(void)
 {
-    uint64_t begun_ns = now();
+    uint64_t begun_ns = monotonic_ns();
     if (begun_ns < server.fresh_until_ns)
         return;
     json_t *json = snapshot();
@@ -164,7 +158,7 @@ static void refresh(void)
         server.text[server.size++] = '\n';
     else
         server.size = 0; /* no memory: the client is dropped, and may connect again */
-    uint64_t ended_ns = now(), took_ns = ended_ns - begun_ns;
+    uint64_t ended_ns = monotonic_ns(), took_ns = ended_ns - begun_ns;
     server.fresh_until_ns = ended_ns + (took_ns * SHARE > FRESH_NS ? took_ns * SHARE : FRESH_NS);
 }
 
@@ -194,7 +188,7 @@ static void answer(struct client *client, const char *text, size_t size)
     memcpy(client->answer, text, size);
     client->size = size;
     client->sent = 0;
-    client->since_ns = now();
+    client->since_ns = monotonic_ns();
     client->ready_ns = client->since_ns + PAUSE_NS;
     send_answer(client);
 }
@@ -251,7 +245,7 @@ static void take_client(void)
     int fd = accept4(server.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            server.accept_ns = now() + REST_NS; /* no free descriptor: poll() would return at once */
+            server.accept_ns = monotonic_ns() + REST_NS; /* no free descriptor: poll() would return at once */
         return;
     }
     struct client *client = free_client(), extra;
@@ -259,7 +253,7 @@ static void take_client(void)
         client = &extra;
     client->fd = fd;
     client->asked = client->sent = client->size = 0;
-    client->since_ns = client->ready_ns = now();
+    client->since_ns = client->ready_ns = monotonic_ns();
     client->ended = false;
     if (client != &extra)
         return;
@@ -319,7 +313,7 @@ static void serve_client(struct client *client, short events, uint64_t now_ns)
  * end. */
 static bool wait_for_work(struct pollfd *fds)
 {
-    uint64_t now_ns = now(), wake_ns = UINT64_MAX;
+    uint64_t now_ns = monotonic_ns(), wake_ns = UINT64_MAX;
     bool deaf = now_ns < server.accept_ns;
     fds[0] = (struct pollfd){.fd = server.quit[0], .events = POLLIN};
     fds[1] = (struct pollfd){.fd = deaf ? -1 : server.listener, .events = POLLIN};
@@ -341,7 +335,7 @@ static void *serve(void *arg)
     struct pollfd fds[2 + CLIENTS];
     (void)arg;
     while (wait_for_work(fds)) {
-        uint64_t now_ns = now();
+        uint64_t now_ns = monotonic_ns();
         for (int i = 0; i < CLIENTS; i++)
             if (fds[2 + i].fd >= 0)
                 serve_client(&server.client[i], fds[2 + i].revents, now_ns);
@@ -425,7 +419,7 @@ bool stats_open(const char *path)
     for (int i = 0; i < CLIENTS; i++)
         server.client[i].fd = -1;
     server.path = path;
-    server.begun_ns = now();
+    server.begun_ns = monotonic_ns();
     server.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (server.listener < 0 || pipe2(server.quit, O_CLOEXEC) != 0)
         return fail(path, strerror(errno));

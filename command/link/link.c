@@ -5,6 +5,7 @@
  */
 #include "link.h"
 
+#include "clock.h"
 #include "dial.h"
 #include "tls.h"
 
@@ -415,7 +416,7 @@ static int waited_in_vain(struct link *link, int patience_ms)
  * address. Returns false if the time is up; the link is then broken. */
 static bool wait_until(struct link *link, uint64_t end_ms, int patience_ms)
 {
-    uint64_t now_ms = dial_now_ms();
+    uint64_t now_ms = monotonic_ms();
     if (now_ms >= end_ms) {
         waited_in_vain(link, patience_ms);
         return false;
@@ -428,7 +429,7 @@ static bool wait_until(struct link *link, uint64_t end_ms, int patience_ms)
 
 struct link *link_open(const struct link_target *target, int patience_ms, char error[LINK_ERROR])
 {
-    uint64_t end_ms = dial_now_ms() + (uint64_t)patience_ms;
+    uint64_t end_ms = monotonic_ms() + (uint64_t)patience_ms;
     struct link *link = link_begin(target, error);
     if (link == NULL)
         return NULL;
@@ -443,7 +444,7 @@ struct link *link_open(const struct link_target *target, int patience_ms, char e
 
 redisReply *link_receive(struct link *link, int patience_ms, char error[LINK_ERROR])
 {
-    uint64_t end_ms = dial_now_ms() + (uint64_t)patience_ms;
+    uint64_t end_ms = monotonic_ms() + (uint64_t)patience_ms;
     redisReply *reply = NULL;
     while (link_pump(link, &reply, error) == 0)
         if (!wait_until(link, end_ms, patience_ms))

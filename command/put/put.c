@@ -4,6 +4,7 @@
  * commit that has it has returned.
  */
 #include "batch.h"
+#include "clock.h"
 #include "command.h"
 #include "delayed.h"
 #include "lines.h"
@@ -16,7 +17,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char COMMAND[] = "tickwheel put";
@@ -116,13 +116,6 @@ static bool commit(struct put *put)
         fflush(stdout);
     }
     return true;
-}
-
-static void sleep_ns(uint64_t ns)
-{
-    struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
-        ;
 }
 
 static const char *take(void *arg, const struct line *line)

@@ -4,6 +4,7 @@
  * TW.INFO. All waits are bounded. After any error the connection is closed, so that the next reading starts
  * with a new one.
  */
+#include "clock.h"
 #include "feed.h"
 #include "info.h"
 #include "link/link.h"
@@ -278,7 +279,7 @@ static bool read_redis(struct feed *base, struct reading *reading, char error[FE
         disconnect(feed);
         good = try_once(&attempt);
     }
-    reading->at_ns = reading_now();
+    reading->at_ns = monotonic_ns();
     if (!good)
         disconnect(feed);
     return good;

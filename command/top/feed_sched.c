@@ -3,6 +3,7 @@
  * Reads the scheduler of a `tickwheel run --stats PATH` by its socket. The answers are checked, because
  * another process may listen at the path.
  */
+#include "clock.h"
 #include "feed.h"
 #include "stats_socket.h"
 
@@ -84,8 +85,8 @@ enum got { GOT_LINE, GOT_END, GOT_NOTHING, GOT_TOO_MUCH };
 /* Receives a line. Waits at most FEED_PATIENCE_S seconds. */
 static enum got receive(struct sched_feed *feed)
 {
-    uint64_t end_ns = reading_now() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
-    while ((now_ns = reading_now()) < end_ns) {
+    uint64_t end_ns = monotonic_ns() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
+    while ((now_ns = monotonic_ns()) < end_ns) {
         struct pollfd fd = {.fd = feed->fd, .events = POLLIN};
         if (poll(&fd, 1, (int)((end_ns - now_ns) / 1000000 + 1)) <= 0)
             continue;

@@ -7,6 +7,7 @@
  * again only when ten times as long has passed as the last count took. So a reading takes a tenth of a core at
  * most, and a file of ten million tasks shows counts that are some seconds old.
  */
+#include "clock.h"
 #include "command.h"
 #include "feed.h"
 #include "printable.h"
@@ -212,14 +213,14 @@ static void begin(const struct store_feed *feed, struct reading *reading)
 static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])
 {
     struct store_feed *feed = (struct store_feed *)base;
-    uint64_t begun_ns = reading_now();
+    uint64_t begun_ns = monotonic_ns();
     if (feed->took > 0 && begun_ns - feed->counted_ns < SHARE * feed->took) {
         *reading = feed->last;
     } else {
         begin(feed, reading);
         if (!count_all(feed, reading))
             return store_failed(feed, error);
-        feed->counted_ns = reading_now();
+        feed->counted_ns = monotonic_ns();
         feed->took = feed->counted_ns - begun_ns;
         reading->at_ns = begun_ns;
         feed->last = *reading;

@@ -4,7 +4,6 @@
 #include "hash.h"
 
 #include <string.h>
-#include <time.h>
 
 const char *const COUNT_NAMES[COUNTS] = {
     [COUNT_PENDING] = "pending",
@@ -56,13 +55,6 @@ void reading_init(struct reading *reading)
     for (int i = 0; i < DEFERREDS; i++)
         reading->deferred[i] = ABSENT;
     reading->recent = reading->all = none;
-}
-
-uint64_t reading_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 bool reading_goes_on(const struct reading *before, const struct reading *after)

@@ -119,9 +119,6 @@ extern const char *const DEFERRED_NAMES[DEFERREDS];
 /* Makes a reading in which every number is ABSENT. */
 void reading_init(struct reading *reading);
 
-/* Returns the monotonic clock. */
-uint64_t reading_now(void);
-
 /* Returns false if the server or process has been started again between the two readings. */
 bool reading_goes_on(const struct reading *before, const struct reading *after);
 

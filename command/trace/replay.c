@@ -8,6 +8,7 @@
  * So the measured cost of an operation is the cost of the wheel alone, and results are printed only after all
  * passes.
  */
+#include "clock.h"
 #include "command.h"
 #include "player.h"
 #include "report.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { TIMED_MIN = 3, TIMED_MAX = 15 };
 static const double TIMED_ENOUGH = 0.5; /* seconds of timed passes after which no further one is begun */
@@ -136,13 +136,6 @@ static int survey(struct replay *r, bool check)
     return COMMAND_GOOD;
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -156,9 +149,9 @@ static int time_passes(struct replay *r)
     while (passes < TIMED_MAX && (passes < TIMED_MIN || all < TIMED_ENOUGH)) {
         if (player_rewind(&r->player, &r->shape.geometry) != 0)
             return no_memory();
-        double start = seconds();
+        uint64_t start_ns = monotonic_ns();
         player_play(&r->player);
-        all += pass[passes++] = seconds() - start;
+        all += pass[passes++] = (double)(monotonic_ns() - start_ns) * 1e-9;
     }
     qsort(pass, passes, sizeof *pass, compare_doubles);
     if (r->trace.count > 0)

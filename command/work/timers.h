@@ -20,9 +20,6 @@ struct timer {
 struct timers *timers_new(void);
 void timers_free(struct timers *timers);
 
-/* Milliseconds of the monotonic clock. */
-uint64_t timers_now_ms(void);
-
 /* Lets a timer fire `ms` from now, also if it waits already. It is never early. */
 void timers_set(struct timers *timers, struct timer *timer, uint64_t ms);
 
