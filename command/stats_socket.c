@@ -12,13 +12,13 @@
 #include "stats_socket.h"
 
 #include "clock.h"
+#include "json.h"
 
 #include <base/recent.h>
 #include <tickwheel/version.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -80,9 +80,14 @@ void stats_note(uint64_t late_ns)
     pthread_mutex_unlock(&recent_lock);
 }
 
-static json_int_t number(uint64_t value)
+const char *const LATE_NAMES[LATE_NUMBERS] = {"calls", "p50", "p90", "p99", "p999", "max"};
+
+static json_t *pack_lateness(const uint64_t late[LATE_NUMBERS])
 {
-    return value > INT64_MAX ? INT64_MAX : (json_int_t)value;
+    json_t *object = json_object();
+    for (int i = 0; i < LATE_NUMBERS; i++)
+        json_object_set_new(object, LATE_NAMES[i], json_number(late[i]));
+    return object;
 }
 
 static json_t *recent_lateness(void)
@@ -91,26 +96,22 @@ static json_t *recent_lateness(void)
     pthread_mutex_lock(&recent_lock);
     uint64_t calls = tw__recent_sum(&recent, monotonic_ns() / second_ns, sum, &most);
     pthread_mutex_unlock(&recent_lock);
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", number(calls), "p50",
-                     number(tw__histogram_percentile(sum, 0.5, most)), "p90",
-                     number(tw__histogram_percentile(sum, 0.9, most)), "p99",
-                     number(tw__histogram_percentile(sum, 0.99, most)), "p999",
-                     number(tw__histogram_percentile(sum, 0.999, most)), "max", number(most));
+    return pack_lateness((uint64_t[]){
+        calls, tw__histogram_percentile(sum, 0.5, most), tw__histogram_percentile(sum, 0.9, most),
+        tw__histogram_percentile(sum, 0.99, most), tw__histogram_percentile(sum, 0.999, most), most});
 }
 
 /* A percentile is up to 3 % too high, so it could exceed the maximum. */
-static json_int_t percentile(const struct tw_sched_info *stats, double share)
+static uint64_t percentile(const struct tw_sched_info *stats, double share)
 {
     uint64_t ns = tw_sched_late_percentile(server.sched, share);
-    return number(ns < stats->late_max_ns ? ns : stats->late_max_ns);
+    return ns < stats->late_max_ns ? ns : stats->late_max_ns;
 }
 
 static json_t *lateness(const struct tw_sched_info *stats)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", number(stats->fired), "p50",
-                     number(stats->late_p50_ns), "p90", percentile(stats, 0.9), "p99",
-                     number(stats->late_p99_ns), "p999", percentile(stats, 0.999), "max",
-                     number(stats->late_max_ns));
+    return pack_lateness((uint64_t[]){stats->fired, stats->late_p50_ns, percentile(stats, 0.9),
+                                      stats->late_p99_ns, percentile(stats, 0.999), stats->late_max_ns});
 }
 
 static json_t *forecast(void)
@@ -119,29 +120,35 @@ static json_t *forecast(void)
     json_t *array = json_array();
     tw_sched_forecast(server.sched, STATS_STEP_NS, STATS_STEPS, counts);
     for (int i = 0; i < STATS_STEPS; i++)
-        json_array_append_new(array, json_integer(number(counts[i])));
+        json_array_append_new(array, json_number(counts[i]));
     return array;
 }
 
 static json_t *counts(const struct tw_sched_info *stats)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pending",
-                     number(stats->pending), "keys", number(stats->keys), "running", number(stats->running),
-                     "added", number(stats->added), "again", number(stats->again), "fired",
-                     number(stats->fired), "cancelled", number(stats->cancelled), "moved", number(stats->moved),
-                     "handed", number(stats->handed), "refused", number(stats->refused), "skipped",
-                     number(stats->skipped), "memory", number(stats->memory));
+    const struct {
+        const char *name;
+        uint64_t value;
+    } all[] = {{"pending", stats->pending},     {"keys", stats->keys},       {"running", stats->running},
+               {"added", stats->added},         {"again", stats->again},     {"fired", stats->fired},
+               {"cancelled", stats->cancelled}, {"moved", stats->moved},     {"handed", stats->handed},
+               {"refused", stats->refused},     {"skipped", stats->skipped}, {"memory", stats->memory}};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        json_object_set_new(object, all[i].name, json_number(all[i].value));
+    return object;
 }
 
 static json_t *snapshot(void)
 {
     struct tw_sched_info stats;
     tw_sched_stats(server.sched, &stats, sizeof stats);
-    return json_pack(
-        "{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", STATS_PROTOCOL, "version",
-        TW_VERSION, "pid", (json_int_t)getpid(), "up_ns", number(monotonic_ns() - server.begun_ns), "counts",
-        counts(&stats), "late_ns", lateness(&stats), "recent_late_ns", recent_lateness(), "run_max_ns",
-        number(stats.run_max_ns), "forecast_step_ns", number(STATS_STEP_NS), "forecast", forecast());
+    return json_pack("{s:i, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tickwheel_stats", STATS_PROTOCOL,
+                     "version", TW_VERSION, "pid", (json_int_t)getpid(), "up_ns",
+                     json_number(monotonic_ns() - server.begun_ns), "counts", counts(&stats), "late_ns",
+                     lateness(&stats), "recent_late_ns", recent_lateness(), "run_max_ns",
+                     json_number(stats.run_max_ns), "forecast_step_ns", json_number(STATS_STEP_NS), "forecast",
+                     forecast());
 }
 
 /* Renews the answer if it is too old. The pause until the next renewal is at least FRESH_NS and SHARE times

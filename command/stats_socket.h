@@ -14,6 +14,10 @@ enum { STATS_PROTOCOL = 1, STATS_STEPS = 60 };
 #define STATS_REQUEST "stats\n"
 #define STATS_STEP_NS UINT64_C(1000000000)
 
+/* How late calls were, in nanoseconds: the numbers of an answer, and their names. */
+enum late { LATE_CALLS, LATE_P50, LATE_P90, LATE_P99, LATE_P999, LATE_MAX, LATE_NUMBERS };
+extern const char *const LATE_NAMES[LATE_NUMBERS];
+
 /* Takes the option --stats into a const char *. Refuses a path that does not fit into an address. */
 bool stats_take_path(const struct option_row *row);
 

@@ -139,14 +139,11 @@ static uint64_t us_of(const redisReply *map, const char *name)
     return us > ABSENT / 1000 ? ABSENT : us * 1000;
 }
 
-static void take_recent(const redisReply *map, struct lateness_of *recent)
+static void take_recent(const redisReply *map, uint64_t recent[LATE_NUMBERS])
 {
-    recent->calls = number_of(map, "calls");
-    recent->p50 = us_of(map, "p50");
-    recent->p90 = us_of(map, "p90");
-    recent->p99 = us_of(map, "p99");
-    recent->p999 = us_of(map, "p999");
-    recent->max = us_of(map, "max");
+    recent[LATE_CALLS] = number_of(map, LATE_NAMES[LATE_CALLS]);
+    for (int i = LATE_P50; i < LATE_NUMBERS; i++)
+        recent[i] = us_of(map, LATE_NAMES[i]);
 }
 
 /* Reads one queue of the list. Returns false if it has not the form of one. */
@@ -190,7 +187,7 @@ static bool take_top(const struct attempt *attempt)
     const redisReply *paused = value_of(reply, "paused-queues", REDIS_REPLY_ARRAY);
     bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
     reading->exact = number_of(reply, "exact") == 1;
-    take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &reading->recent);
+    take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), reading->recent);
     reading->queues = take_queues(value_of(reply, "queues", REDIS_REPLY_ARRAY), reading->seen);
     reading->pauses = take_queues(paused, reading->paused);
     reading->tells_pauses = paused != NULL;

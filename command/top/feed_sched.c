@@ -141,14 +141,10 @@ static void take_number(const json_t *object, const char *name, uint64_t *number
         *number = (uint64_t)json_integer_value(value);
 }
 
-static void take_lateness(const json_t *object, struct lateness_of *lateness)
+static void take_lateness(const json_t *object, uint64_t late[LATE_NUMBERS])
 {
-    take_number(object, "calls", &lateness->calls);
-    take_number(object, "p50", &lateness->p50);
-    take_number(object, "p90", &lateness->p90);
-    take_number(object, "p99", &lateness->p99);
-    take_number(object, "p999", &lateness->p999);
-    take_number(object, "max", &lateness->max);
+    for (int i = 0; i < LATE_NUMBERS; i++)
+        take_number(object, LATE_NAMES[i], &late[i]);
 }
 
 /* Takes the forecast. Returns false if it does not have READING_STEPS steps of a second. */
@@ -181,8 +177,8 @@ static void take_all(const json_t *root, struct reading *reading)
     snprintf(reading->state, sizeof reading->state, "process %" PRIu64, pid);
     for (int i = 0; i < COUNTS; i++)
         take_number(json_object_get(root, "counts"), COUNT_NAMES[i], &reading->count[i]);
-    take_lateness(json_object_get(root, "late_ns"), &reading->all);
-    take_lateness(json_object_get(root, "recent_late_ns"), &reading->recent);
+    take_lateness(json_object_get(root, "late_ns"), reading->all);
+    take_lateness(json_object_get(root, "recent_late_ns"), reading->recent);
 }
 
 static bool refused(char *error, const char *path, const char *why)

@@ -53,12 +53,9 @@ static void take_counts(const char *info, struct reading *reading)
     reading->count[COUNT_MEMORY] = count_field(info, "", "bytes");
     for (int i = 0; i < DEFERREDS; i++)
         reading->deferred[i] = count_field(info, "deferred_", DEFERRED_NAMES[i]);
-    reading->all = (struct lateness_of){.calls = reading_fired(reading),
-                                        .p50 = us_field(info, "p50"),
-                                        .p90 = ABSENT,
-                                        .p99 = us_field(info, "p99"),
-                                        .p999 = us_field(info, "p999"),
-                                        .max = us_field(info, "max")};
+    reading->all[LATE_CALLS] = reading_fired(reading);
+    for (int i = LATE_P50; i < LATE_NUMBERS; i++)
+        reading->all[i] = us_field(info, LATE_NAMES[i]);
 }
 
 static void take_state(const char *info, struct reading *reading)

@@ -48,13 +48,13 @@ const char *const DEFERRED_NAMES[DEFERREDS] = {
 
 void reading_init(struct reading *reading)
 {
-    const struct lateness_of none = {ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, ABSENT};
     memset(reading, 0, sizeof *reading);
     for (int i = 0; i < COUNTS; i++)
         reading->count[i] = ABSENT;
     for (int i = 0; i < DEFERREDS; i++)
         reading->deferred[i] = ABSENT;
-    reading->recent = reading->all = none;
+    for (int i = 0; i < LATE_NUMBERS; i++)
+        reading->recent[i] = reading->all[i] = ABSENT;
 }
 
 bool reading_goes_on(const struct reading *before, const struct reading *after)

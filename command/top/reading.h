@@ -5,11 +5,7 @@
 #ifndef COMMAND_READING_H
 #define COMMAND_READING_H
 
-#include <tickwheel/task.h>
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "stats_socket.h"
 
 /* A number that this source does not report. */
 #define ABSENT UINT64_MAX
@@ -68,11 +64,6 @@ enum deferred {
     DEFERREDS
 };
 
-/* How late calls were, in nanoseconds. Every member except `calls` may be ABSENT. */
-struct lateness_of {
-    uint64_t calls, p50, p90, p99, p999, max;
-};
-
 /* A queue of a server or a file. */
 struct queue_seen {
     char name[READING_NAME]; /* printable */
@@ -103,7 +94,8 @@ struct reading {
     uint64_t instance;   /* changes when the process has been started again; 0: not reported */
     uint64_t count[COUNTS];
     uint64_t deferred[DEFERREDS]; /* all ABSENT for a scheduler */
-    struct lateness_of recent, all;
+    uint64_t recent[LATE_NUMBERS],
+        all[LATE_NUMBERS];                  /* how late calls were; each but LATE_CALLS may be ABSENT */
     uint64_t forecast[READING_STEPS];       /* tasks due in each of the coming seconds */
     bool exact;                             /* the forecast is not an estimate */
     struct queue_seen seen[READING_QUEUES]; /* the largest */

@@ -42,18 +42,6 @@ static json_t *rates(const struct history *history)
     return object;
 }
 
-static json_t *lateness(const struct lateness_of *of)
-{
-    json_t *object = json_object();
-    put(object, "calls", of->calls);
-    put(object, "p50", of->p50);
-    put(object, "p90", of->p90);
-    put(object, "p99", of->p99);
-    put(object, "p999", of->p999);
-    put(object, "max", of->max);
-    return object;
-}
-
 static json_t *forecast(const struct reading *reading)
 {
     json_t *array = json_array();
@@ -129,8 +117,8 @@ static json_t *all(const struct history *history)
         put_lists(root, reading);
         return root;
     }
-    json_object_set_new(root, "recent_late_ns", lateness(&reading->recent));
-    json_object_set_new(root, "late_ns", lateness(&reading->all));
+    json_object_set_new(root, "recent_late_ns", named(LATE_NAMES, reading->recent, LATE_NUMBERS));
+    json_object_set_new(root, "late_ns", named(LATE_NAMES, reading->all, LATE_NUMBERS));
     if (strcmp(reading->source, "redis") != 0)
         return root;
     json_object_set_new(root, "deferred", named(DEFERRED_NAMES, reading->deferred, DEFERREDS));
