@@ -13,119 +13,89 @@
 #include "tasks_action.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { BAR = 40, QUEUE_COLUMNS = 24, MS_NS = 1000000 };
 
 /* ---- the summary ----------------------------------------------------------------------------------------- */
 
-/* The loads of the queues, as they were at one moment. The names are copies. */
-struct loads {
-    struct tw_store_load *load;
-    size_t count, room;
-    bool lost; /* there was no memory for one */
+/* The loads of the queues, as they were at one moment. */
+struct summary {
+    const struct tasks *tasks;
+    struct part part;
+    bool marked; /* as restored, for people */
     uint64_t now_ms;
+    size_t queues;
 };
 
-static void keep_load(void *arg, const struct tw_store_load *load)
-{
-    struct loads *loads = arg;
-    if (loads->count == loads->room) {
-        size_t room = loads->room * 2 + 8;
-        struct tw_store_load *more = realloc(loads->load, room * sizeof *more);
-        loads->lost |= more == NULL;
-        if (more == NULL)
-            return;
-        loads->load = more;
-        loads->room = room;
-    }
-    char *name = strdup(load->queue);
-    loads->lost |= name == NULL;
-    if (name == NULL)
-        return;
-    loads->load[loads->count] = *load;
-    loads->load[loads->count++].queue = name;
-}
-
-/* Reads the loads first and prints them afterwards: a transaction must not last as long as somebody reads our
- * output. Returns false after it has printed an error. */
-static bool read_loads(const struct tasks *tasks, struct loads *loads)
-{
-    *loads = (struct loads){.now_ms = tw_store_now()};
-    if (tw_store_loads(tasks->store, tasks->options->queue, keep_load, loads) != 0)
-        tasks_failed(tasks, "the tasks cannot be counted");
-    else if (loads->lost)
-        complain("tickwheel tasks: there is no memory");
-    else
-        return true;
-    return false;
-}
-
-static void free_loads(struct loads *loads)
-{
-    for (size_t i = 0; i < loads->count; i++)
-        free((char *)loads->load[i].queue);
-    free(loads->load);
-}
-
-static bool print_load_json(const struct tw_store_load *load)
+static bool print_load_json(const struct tw_store_load *load, FILE *out)
 {
     json_t *object = json_object();
     json_put_bytes(object, "queue", tw_text(load->queue));
-    json_object_set_new(object, "waiting", json_integer((json_int_t)load->waiting));
-    json_object_set_new(object, "ready", json_integer((json_int_t)load->ready));
-    json_object_set_new(object, "leased", json_integer((json_int_t)load->leased));
-    json_object_set_new(object, "dead", json_integer((json_int_t)load->dead));
+    json_object_set_new(object, "waiting", json_number(load->waiting));
+    json_object_set_new(object, "ready", json_number(load->ready));
+    json_object_set_new(object, "leased", json_number(load->leased));
+    json_object_set_new(object, "dead", json_number(load->dead));
     json_object_set_new(object, "paused", json_boolean(load->paused));
     json_object_set_new(object, "next_ms",
-                        load->next_ms == TW_NEVER ? json_null() : json_integer((json_int_t)load->next_ms));
-    return json_line(object, stdout);
+                        load->next_ms == TW_NEVER ? json_null() : json_number(load->next_ms));
+    return json_line(object, out);
 }
 
-static void print_load(const struct tw_store_load *load, uint64_t now_ms)
+static void print_load(const struct tw_store_load *load, uint64_t now_ms, FILE *out)
 {
     struct figure next = {"-"};
     if (load->ready > 0)
         next = (struct figure){"now"};
     else if (load->next_ms != TW_NEVER)
         next = figure_until(load->next_ms, now_ms);
-    size_t used = printable_write(tw_text(load->queue), false, SIZE_MAX, stdout);
-    printf("%*s  %12s  %12s  %9s  %9s  %s%s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0, "",
-           figure_count(load->waiting).text, figure_count(load->ready).text, figure_count(load->leased).text,
-           figure_count(load->dead).text, next.text, load->paused ? " (paused)" : "");
+    size_t used = printable_write(tw_text(load->queue), false, SIZE_MAX, out);
+    fprintf(out, "%*s  %12s  %12s  %9s  %9s  %s%s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0,
+            "", figure_count(load->waiting).text, figure_count(load->ready).text,
+            figure_count(load->leased).text, figure_count(load->dead).text, next.text,
+            load->paused ? " (paused)" : "");
 }
 
-static void print_loads(const struct loads *loads)
+static void see_load(void *arg, const struct tw_store_load *load)
 {
-    if (loads->count == 0)
-        puts("no tasks");
-    else
-        printf("%-24s  %12s  %12s  %9s  %9s  %s\n", "queue", "waiting", "ready", "leased", "dead", "next in");
-    for (size_t i = 0; i < loads->count; i++)
-        print_load(&loads->load[i], loads->now_ms);
-}
-
-static void tell_of_mark(const struct tasks *tasks)
-{
-    if (!store_file_is_marked(tasks->store))
+    struct summary *summary = arg;
+    struct part *part = &summary->part;
+    if (summary->tasks->options->json) {
+        part->lost |= !print_load_json(load, part->out);
         return;
-    fputs("marked as restored: no task is called until `tickwheel restore --store ", stdout);
-    printable_word(tasks->options->store, stdout);
-    puts(" --go`");
+    }
+    if (summary->queues++ == 0)
+        fprintf(part->out, "%-24s  %12s  %12s  %9s  %9s  %s\n", "queue", "waiting", "ready", "leased", "dead",
+                "next in");
+    print_load(load, summary->now_ms, part->out);
+}
+
+static void print_mark(const char *path, FILE *out)
+{
+    fputs("marked as restored: no task is called until `tickwheel restore --store ", out);
+    printable_word(path, out);
+    fputs(" --go`\n", out);
+}
+
+static void read_loads(void *arg)
+{
+    struct summary *summary = arg;
+    const struct tasks *tasks = summary->tasks;
+    if (summary->marked)
+        print_mark(tasks->options->store, summary->part.out);
+    summary->part.failed = tw_store_loads(tasks->store, tasks->options->queue, see_load, summary) != 0;
 }
 
 int tasks_summary(const struct tasks *tasks)
 {
-    struct loads loads;
-    bool good = read_loads(tasks, &loads);
-    if (good && !tasks->options->json) {
-        tell_of_mark(tasks);
-        print_loads(&loads);
-    }
-    for (size_t i = 0; i < loads.count && good && tasks->options->json; i++)
-        print_load_json(&loads.load[i]);
-    free_loads(&loads);
-    return good ? COMMAND_GOOD : COMMAND_WRONG;
+    struct summary summary = {.tasks = tasks,
+                              .part = {.read = read_loads, .arg = &summary},
+                              .marked = !tasks->options->json && store_file_is_marked(tasks->store),
+                              .now_ms = tw_store_now()};
+    if (!part_write(&summary.part, tasks, "the tasks cannot be counted"))
+        return COMMAND_WRONG;
+    if (summary.queues == 0 && !tasks->options->json)
+        puts("no tasks");
+    return COMMAND_GOOD;
 }
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
