@@ -108,14 +108,6 @@ struct outlook {
     uint64_t *counts;
 };
 
-static void print_bar(uint64_t count, uint64_t most, FILE *out)
-{
-    int marks = (int)((double)count / (double)most * BAR + 0.5);
-    do
-        putc('#', out);
-    while (--marks > 0);
-}
-
 /* Prints the beginning of a step and its calls. */
 static void print_step(uint64_t ms, uint64_t count, FILE *out)
 {
@@ -143,8 +135,7 @@ static void print_steps(const struct tasks_options *options, const uint64_t *cou
             fprintf(out, "  %10s\n", "...");
         gap = false;
         print_step(i * options->step_ms, counts[i], out);
-        print_bar(counts[i], most, out);
-        putc('\n', out);
+        figure_bar(counts[i], most, BAR, out);
     }
 }
 

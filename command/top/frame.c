@@ -128,7 +128,7 @@ static struct figure show_level(const struct reading *reading, int level)
 {
     uint64_t count = reading->count[level];
     if (level == COUNT_MEMORY)
-        return show_bytes(count);
+        return figure_bytes((double)count, "B");
     if (level == COUNT_OLDEST_READY)
         return show_ms(reading->count[COUNT_READY] == 0 ? ABSENT : count);
     return show_count(count);
