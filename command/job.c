@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "clock.h"
+#include "output.h"
 #include "task_line.h"
 
 #include <errno.h>
@@ -104,24 +105,13 @@ static char **environment_of(const struct added *added)
 
 /* ---- the process ----------------------------------------------------------------------------------------- */
 
-static bool write_whole(int fd, struct tw_bytes bytes)
-{
-    for (size_t at = 0; at < bytes.size;) {
-        ssize_t written = write(fd, (const char *)bytes.data + at, bytes.size - at);
-        if (written < 0)
-            return false;
-        at += (size_t)written;
-    }
-    return true;
-}
-
 static bool write_lines(int fd, const struct job *job)
 {
     const struct tw_bytes blank = tw_text(job->payload.size > 0 ? " " : ""), end = tw_text("\n");
-    bool good = write_whole(fd, job->id) && write_whole(fd, blank) && write_whole(fd, job->payload) &&
-                write_whole(fd, end);
+    bool good = output_bytes(fd, job->id) && output_bytes(fd, blank) && output_bytes(fd, job->payload) &&
+                output_bytes(fd, end);
     for (size_t i = 0; i < job->more_count && good; i++)
-        good = write_whole(fd, job->more[i]) && write_whole(fd, end);
+        good = output_bytes(fd, job->more[i]) && output_bytes(fd, end);
     return good;
 }
 

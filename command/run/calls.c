@@ -42,7 +42,7 @@ static bool print_line(const struct job *job)
         fputc(' ', out);
     print_bytes(job, job->payload, out);
     fputc('\n', out);
-    bool good = fclose(out) == 0 && screen_print(line, size);
+    bool good = fclose(out) == 0 && screen_print((struct tw_bytes){line, size});
     free(line);
     return good;
 }

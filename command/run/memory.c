@@ -200,7 +200,7 @@ static bool stop(void)
     screen_hide();
     if (!whole)
         complain("tickwheel run: there is no memory to write all of the tasks and lines that are left");
-    bool written = rest_write(run->options->rest, text, size, &on_stderr);
+    bool written = rest_write(run->options->rest, (struct tw_bytes){text, size}, &on_stderr);
     run->rest_above = on_stderr && size > 0;
     free(text);
     return written && whole;

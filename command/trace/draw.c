@@ -56,7 +56,7 @@ static int write_picture(const struct player *player, const struct view *view, c
     bool good = !ferror(out);
     good = fclose(out) == 0 && good;
     int status = good ? COMMAND_GOOD : no_memory();
-    if (good && !output_write(path, bytes, size))
+    if (good && !output_write(path, (struct tw_bytes){bytes, size}))
         status = COMMAND_WRONG;
     free(bytes);
     return status;
