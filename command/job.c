@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "output.h"
 #include "task_line.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +79,7 @@ static void set_variables(const struct job *job, struct added *added)
 static bool is_of_a_task(const char *variable)
 {
     for (int i = 0; i < VARIABLES; i++)
-        if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0)
+        if (text_begins(variable, NAMES[i]))
             return true;
     return false;
 }

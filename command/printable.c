@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "printable.h"
 
+#include "text.h"
+
 #include <base/utf8.h>
 
 #include <string.h>
@@ -61,22 +63,12 @@ size_t printable_write(struct tw_bytes bytes, bool exact, size_t columns, FILE *
     return used + 3;
 }
 
-/* Returns the value of a hexadecimal digit, -1 for another character. */
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 size_t printable_read(char *text)
 {
     char *to = text;
     for (const char *from = text; *from != '\0';) {
-        int high = from[0] == '\\' && from[1] == 'x' ? digit_of(from[2]) : -1;
-        int low = high >= 0 ? digit_of(from[3]) : -1;
+        int high = from[0] == '\\' && from[1] == 'x' ? text_hex_digit(from[2]) : -1;
+        int low = high >= 0 ? text_hex_digit(from[3]) : -1;
         if (low >= 0) {
             *to++ = (char)(high * 16 + low);
             from += 4;

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "dial.h"
+#include "text.h"
 #include "tls.h"
 
 #include <errno.h>
@@ -63,35 +64,22 @@ static int broken_off(struct link *link, const char *why)
                   plain ? " before its first answer: if this port has TLS, use rediss://" : "");
 }
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-void link_clean(const char *from, char *to, size_t size)
-{
-    size_t i = 0;
-    for (; i + 1 < size && from[i] != '\0'; i++)
-        to[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
-    to[i] = '\0';
-}
-
 void link_explain(const struct link_target *target, const char *command, const char *reply,
                   char error[LINK_ERROR])
 {
     const char *user = *target->url.user != '\0' ? target->url.user : "default";
     char text[160], name[61];
-    link_clean(reply, text, sizeof text);
-    link_clean(user, name, sizeof name);
-    if (begins(reply, "NOAUTH"))
+    text_clean(text, sizeof text, tw_text(reply));
+    text_clean(name, sizeof name, tw_text(user));
+    if (text_begins(reply, "NOAUTH"))
         snprintf(error, LINK_ERROR,
                  "the server needs a password: set %s (and --user, unless it is the default user)",
                  target->password_variable);
-    else if (begins(reply, "WRONGPASS") || begins(reply, "ERR invalid password"))
+    else if (text_begins(reply, "WRONGPASS") || text_begins(reply, "ERR invalid password"))
         snprintf(error, LINK_ERROR, "the password of user %s is wrong, or there is no such user", name);
-    else if (begins(reply, "NOPERM"))
+    else if (text_begins(reply, "NOPERM"))
         snprintf(error, LINK_ERROR, "user %s has no permission for %s: %s", name, command, text);
-    else if (begins(reply, "ERR unknown command"))
+    else if (text_begins(reply, "ERR unknown command"))
         snprintf(error, LINK_ERROR,
                  "the server has no %s: its Tickwheel module is older than this command, or not loaded",
                  command);
@@ -321,7 +309,8 @@ static int shake_on(struct link *link)
 /* Returns whether the server may accept the same login some time later. */
 static bool for_a_while(const char *reply)
 {
-    return begins(reply, "LOADING") || begins(reply, "BUSY") || begins(reply, "ERR max number of clients");
+    return text_begins(reply, "LOADING") || text_begins(reply, "BUSY") ||
+           text_begins(reply, "ERR max number of clients");
 }
 
 /* Takes the reply of AUTH or SELECT. Returns 1: we may go on, -1: the server has refused us. */

@@ -8,6 +8,7 @@
 #include "feed.h"
 #include "info.h"
 #include "link/link.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -251,7 +252,7 @@ static bool ask(const struct attempt *attempt)
     send_words(attempt, 2, (const char *[]){"TW.INFO", queue});
     attempt->reading->alone = true;
     attempt->reading->asked = queue;
-    reading_text(attempt->reading->queue, sizeof attempt->reading->queue, tw_text(queue));
+    text_clean(attempt->reading->queue, sizeof attempt->reading->queue, tw_text(queue));
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 
@@ -263,7 +264,7 @@ static bool try_once(const struct attempt *attempt)
     reading->source = "redis";
     const char *address = target_of(attempt)->url.text;
     reading->given = address;
-    reading_text(reading->address, sizeof reading->address, tw_text(address));
+    text_clean(reading->address, sizeof reading->address, tw_text(address));
     return (feed->link != NULL || open_connection(attempt)) && ask(attempt);
 }
 

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "feed.h"
 #include "stats_socket.h"
+#include "text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -167,7 +168,7 @@ static void take_all(const json_t *root, struct reading *reading)
     const char *version = json_string_value(json_object_get(root, "version"));
     char number[16] = "";
     if (version != NULL)
-        reading_text(number, sizeof number, tw_text(version));
+        text_clean(number, sizeof number, tw_text(version));
     snprintf(reading->version, sizeof reading->version, "tickwheel %s", number);
     take_number(root, "up_ns", &up_ns);
     take_number(root, "pid", &pid);
@@ -184,7 +185,7 @@ static void take_all(const json_t *root, struct reading *reading)
 static bool refused(char *error, const char *path, const char *why)
 {
     char text[120], clean[100];
-    reading_text(clean, sizeof clean, tw_text(why));
+    text_clean(clean, sizeof clean, tw_text(why));
     snprintf(text, sizeof text, "it refused: %s", clean);
     return fail(error, path, text);
 }
@@ -216,7 +217,7 @@ static bool read_sched(struct feed *base, struct reading *reading, char error[FE
     reading_init(reading);
     reading->source = "scheduler";
     reading->given = feed->path;
-    reading_text(reading->address, sizeof reading->address, tw_text(feed->path));
+    text_clean(reading->address, sizeof reading->address, tw_text(feed->path));
     if (!ask_anyhow(feed, error))
         return false;
     json_t *root = json_loadb(feed->answer, feed->size, 0, NULL);

@@ -13,6 +13,7 @@
 #include "printable.h"
 #include "queues.h"
 #include "store_file.h"
+#include "text.h"
 
 #include <tickwheel/version.h>
 
@@ -201,13 +202,13 @@ static void begin(const struct store_feed *feed, struct reading *reading)
     reading->up_s = ABSENT;
     reading->exact = true;
     reading->given = options->store;
-    reading_text(reading->address, sizeof reading->address, tw_text(options->store));
+    text_clean(reading->address, sizeof reading->address, tw_text(options->store));
     snprintf(reading->version, sizeof reading->version, "tickwheel " TW_VERSION);
     reading->alone = options->queue != NULL;
     reading->asked = options->queue;
     reading->tells_pauses = !reading->alone;
     if (reading->alone)
-        reading_text(reading->queue, sizeof reading->queue, tw_text(options->queue));
+        text_clean(reading->queue, sizeof reading->queue, tw_text(options->queue));
 }
 
 static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "info.h"
 
+#include "text.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ static uint64_t info_number(const char *info, const char *name)
 
 static void info_text(const char *info, const char *name, char *to, size_t room)
 {
-    reading_text(to, room, field(info, name));
+    text_clean(to, room, field(info, name));
 }
 
 /* Reads a number of INFO whose field is tickwheel_, a kind and a name: for example

@@ -2,6 +2,7 @@
 #include "reading.h"
 
 #include "hash.h"
+#include "text.h"
 
 #include <string.h>
 
@@ -132,16 +133,7 @@ uint64_t reading_hash(struct tw_bytes bytes)
 
 void reading_name(struct queue_seen *seen, struct tw_bytes name)
 {
-    reading_text(seen->name, sizeof seen->name, name);
+    text_clean(seen->name, sizeof seen->name, name);
     seen->whole = name;
     seen->hash = reading_hash(name);
-}
-
-void reading_text(char *to, size_t size, struct tw_bytes from)
-{
-    const char *text = from.data;
-    size_t i = 0;
-    for (; i < from.size && i + 1 < size; i++)
-        to[i] = text[i] >= ' ' && text[i] < 127 ? text[i] : '?';
-    to[i] = '\0';
 }

@@ -144,8 +144,4 @@ uint64_t reading_hash(struct tw_bytes bytes);
 /* Sets the name of a queue, in each form. */
 void reading_name(struct queue_seen *seen, struct tw_bytes name);
 
-/* Copies a text and cuts it to `size`. Control bytes, which a terminal would obey, and bytes that are not
- * ASCII become '?'. */
-void reading_text(char *to, size_t size, struct tw_bytes from);
-
 #endif

@@ -12,6 +12,7 @@
 #include "answers.h"
 #include "command.h"
 #include "screen.h"
+#include "text.h"
 #include "trouble.h"
 #include "wire.h"
 
@@ -53,7 +54,7 @@ struct server {
 static void tell_trouble(struct server *server, const char *why)
 {
     char text[LINK_ERROR];
-    link_clean(why, text, sizeof text); /* it may be a reply of the server, as it came */
+    text_clean(text, sizeof text, tw_text(why)); /* it may be a reply of the server, as it came */
     if (server->failed || strcmp(server->trouble, text) == 0)
         return;
     snprintf(server->trouble, sizeof server->trouble, "%s", text);
@@ -80,7 +81,7 @@ static void fail(struct server *server, const char *why)
     if (server->failed)
         return;
     server->failed = true;
-    link_clean(why, text, sizeof text);
+    text_clean(text, sizeof text, tw_text(why));
     screen_hide();
     complain("%s: %s: %s", COMMAND, server->target.url.text, text);
     server->source.events.failed(server->source.events.arg);
@@ -213,7 +214,7 @@ static bool is_refused(const redisReply *reply)
 {
     static const char *const KNOWN[] = {"NOAUTH", "DENIED", "ERR max number of clients"};
     for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
-        if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, KNOWN[i], strlen(KNOWN[i])) == 0)
+        if (reply->type == REDIS_REPLY_ERROR && text_begins(reply->str, KNOWN[i]))
             return true;
     return false;
 }
