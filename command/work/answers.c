@@ -235,11 +235,6 @@ static void on_reply(void *arg, redisReply *reply)
         take_answer(answers, call, reply);
 }
 
-static void on_opened(void *arg)
-{
-    (void)arg; /* answers_turn() goes on to send */
-}
-
 /* No answer will come to the calls in flight: they are sent again. */
 static void on_broken(void *arg, const char *why)
 {
@@ -262,11 +257,6 @@ static void on_refused(void *arg, const char *why)
     }
     answers->in_flight = 0;
     answers->events.failed(answers->events.arg, why);
-}
-
-static void go_on(void *arg)
-{
-    (void)arg; /* the same */
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------------- */
@@ -335,8 +325,8 @@ void answers_init(struct answers *answers, const struct link_target *target, str
                   uint64_t lease_ms, const struct answers_events *events)
 {
     const struct wire_events wire = {
-        .opened = on_opened, .reply = on_reply, .broken = on_broken, .refused = on_refused, .arg = answers};
-    *answers = (struct answers){.events = *events, .hold = {.fire = go_on, .arg = answers}};
+        .reply = on_reply, .broken = on_broken, .refused = on_refused, .arg = answers};
+    *answers = (struct answers){.events = *events};
     answers->end = &answers->first;
     snprintf(answers->lease_ms, sizeof answers->lease_ms, "%" PRIu64, lease_ms);
     wire_init(&answers->wire, target, timers, &wire);

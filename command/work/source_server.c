@@ -408,11 +408,6 @@ static bool free_server(struct source *source)
     return good;
 }
 
-static void nothing(void *arg)
-{
-    (void)arg; /* the next turn sees that the timer does not wait any more */
-}
-
 static void connect_both(struct server *server)
 {
     const struct wire_events taking = {
@@ -451,7 +446,6 @@ struct source *source_server(const struct work_options *options, struct timers *
     *server = (struct server){.source = {&KIND, options, timers, *events},
                               .target = options->link.target,
                               .words = words,
-                              .rest = {.fire = nothing},
                               .calm = {.fire = end_trouble, .arg = server},
                               .unblock = {.fire = ask_to_unblock, .arg = server}};
     server->target.reply_max = REPLY_MAX;

@@ -59,6 +59,7 @@ void timers_fire(struct timers *timers)
     struct tw_timer *due;
     while ((due = tw_wheel_poll(timers->wheel, monotonic_ms())) != NULL) {
         struct timer *timer = TW_CONTAINER(due, struct timer, timer);
-        timer->fire(timer->arg);
+        if (timer->fire != NULL)
+            timer->fire(timer->arg);
     }
 }

@@ -9,7 +9,8 @@
 
 struct timers;
 
-/* A timer, inside the object that it belongs to. Zeroed at first, but for `fire` and `arg`. */
+/* A timer, inside the object that it belongs to. Zeroed at first, but for `fire` and `arg`. Without `fire` it
+ * only waits, for timers_wait(). */
 struct timer {
     struct tw_timer timer;
     void (*fire)(void *arg);
