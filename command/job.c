@@ -2,7 +2,9 @@
 #include "job.h"
 
 #include "clock.h"
+#include "command.h"
 #include "output.h"
+#include "screen.h"
 #include "task_line.h"
 #include "text.h"
 
@@ -202,4 +204,13 @@ const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED])
     duration_print(timeout_ms * MS_NS, time);
     snprintf(text, JOB_ENDED, "timed out after %s", time);
     return text;
+}
+
+void job_tell_waiting(const char *command, size_t running, bool grace)
+{
+    if (running == 0)
+        return;
+    screen_hide();
+    complain("%s: waiting for %zu running command%s; a second signal%s ends %s", command, running,
+             running == 1 ? "" : "s", grace ? ", or the end of --grace," : "", running == 1 ? "it" : "them");
 }

@@ -45,6 +45,10 @@ const char *job_ended(int status, char text[JOB_ENDED]);
 /* Returns `text`, which says that a command has run for its whole time. */
 const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED]);
 
+/* Says that a stop waits for the commands that run, if there are any. `command` begins the line; `grace`: the
+ * wait has an end. */
+void job_tell_waiting(const char *command, size_t running, bool grace);
+
 /* The ranges of the options of commands: --jobs, at once; --timeout; --grace and --lease. */
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, JOB_DAY_MS = 86400000 };
 #define JOB_TIMEOUT_MAX_MS (UINT64_C(365) * JOB_DAY_MS)

@@ -161,16 +161,6 @@ static void print_summary(const struct put *put)
     fputc('\n', stderr);
 }
 
-/* Says which lines are not in the file. */
-static void complain_of_loss(const struct put *put)
-{
-    char text[200];
-    snprintf(text, sizeof text, "the lines after the first %" PRIu64 " %s not in the file",
-             put->batch.tally.lines,
-             put->batch.tally.lines == 1 ? "task, move or cancel are" : "tasks, moves and cancels are");
-    store_file_complain(put->store, COMMAND, put->options.store, text);
-}
-
 static int put_lines(struct put *put, int count, char **paths)
 {
     bool read = true;
@@ -191,7 +181,7 @@ static int put_lines(struct put *put, int count, char **paths)
         read &= reader_read(&put->reader, paths[i], NULL);
     bool good = commit(put);
     if (!good)
-        complain_of_loss(put);
+        batch_complain(&put->batch, COMMAND, put->options.store, "");
     if (!put->options.quiet)
         print_summary(put);
     batch_fini(&put->batch);

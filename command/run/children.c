@@ -10,8 +10,6 @@
 #include "children.h"
 
 #include "clock.h"
-#include "command.h"
-#include "screen.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -266,16 +264,6 @@ size_t children_running(struct children *children)
         running += children->child[place].process != FREE;
     pthread_mutex_unlock(&children->lock);
     return running;
-}
-
-void children_tell(struct children *children, const char *before, bool grace)
-{
-    size_t running = children_running(children);
-    if (running == 0)
-        return;
-    screen_hide();
-    complain("%stickwheel run: waiting for %zu running command%s; a second signal%s ends %s", before, running,
-             running == 1 ? "" : "s", grace ? ", or the end of --grace," : "", running == 1 ? "it" : "them");
 }
 
 void children_give_up(struct children *children)

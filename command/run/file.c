@@ -112,23 +112,13 @@ static bool try_again(int error)
     return !calls_stop(file.run);
 }
 
-/* Says which lines are not in the file. */
-static void complain_of_lines(void)
-{
-    char text[200];
-    snprintf(text, sizeof text, "stopped; the lines after the first %" PRIu64 " %s not in the file",
-             file.batch.tally.lines,
-             file.batch.tally.lines == 1 ? "task, move or cancel are" : "tasks, moves and cancels are");
-    screen_hide();
-    store_file_complain(file.store, COMMAND, file.path, text);
-}
-
 /* Takes note of what has become of the lines that were taken. */
 static void see_batch(void)
 {
     if (file.batch.failed && !file.run->failed) {
         file.run->failed = true;
-        complain_of_lines();
+        screen_hide();
+        batch_complain(&file.batch, COMMAND, file.path, "stopped; ");
     }
     if (!file.batch.failed && file.lines_wait && file.batch.count == 0) {
         screen_hide();
@@ -189,7 +179,7 @@ static void print_count(int64_t count, const char *when, FILE *out)
         fprintf(out, "%" PRId64 " %s", count, when);
 }
 
-/* Says up to where the input was read, unless complain_of_lines() has. */
+/* Says up to where the input was read, unless the lines that are lost were told. */
 static void print_reading(const struct run *run, FILE *out)
 {
     if (!run->all_read && run->reader.number > 0 && !run->failed)

@@ -176,7 +176,8 @@ static void limit_commands(void)
     if (options.has_grace)
         children_give_up_after(run.children, options.grace_ms);
     if (run.signalled) /* if the rest goes to standard error, that is to be an input file */
-        children_tell(run.children, run.unread != NULL && options.rest == NULL ? "# " : "", options.has_grace);
+        job_tell_waiting(run.unread != NULL && options.rest == NULL ? "# tickwheel run" : COMMAND,
+                         children_running(run.children), options.has_grace);
 }
 
 static void print_lines(FILE *out)

@@ -73,16 +73,6 @@ void work_say_failed(struct news *news, const struct taken *taken, bool dead, co
     free(text);
 }
 
-void work_say_waiting(const struct work_options *options, size_t running)
-{
-    if (!screen_can_tell())
-        return;
-    screen_hide();
-    complain("%s: waiting for %zu running command%s; a second signal%s ends %s", COMMAND, running,
-             running == 1 ? "" : "s", options->has_grace ? ", or the end of --grace," : "",
-             running == 1 ? "it" : "them");
-}
-
 void work_show_status(const struct source *source, const struct work_counts *counts, size_t running,
                       bool stopping)
 {
