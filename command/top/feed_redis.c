@@ -8,7 +8,6 @@
 #include "feed.h"
 #include "info.h"
 #include "link/link.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -134,17 +133,11 @@ static bool take_forecast(const struct attempt *attempt, const redisReply *array
     return true;
 }
 
-static uint64_t us_of(const redisReply *map, const char *name)
-{
-    uint64_t us = number_of(map, name);
-    return us > ABSENT / 1000 ? ABSENT : us * 1000;
-}
-
 static void take_recent(const redisReply *map, uint64_t recent[LATE_NUMBERS])
 {
     recent[LATE_CALLS] = number_of(map, LATE_NAMES[LATE_CALLS]);
     for (int i = LATE_P50; i < LATE_NUMBERS; i++)
-        recent[i] = us_of(map, LATE_NAMES[i]);
+        recent[i] = reading_ns_of_us(number_of(map, LATE_NAMES[i]));
 }
 
 /* Reads one queue of the list. Returns false if it has not the form of one. */
@@ -250,21 +243,13 @@ static bool ask(const struct attempt *attempt)
     }
     send_words(attempt, 2, (const char *[]){"TW.FORECAST", queue});
     send_words(attempt, 2, (const char *[]){"TW.INFO", queue});
-    attempt->reading->alone = true;
-    attempt->reading->asked = queue;
-    text_clean(attempt->reading->queue, sizeof attempt->reading->queue, tw_text(queue));
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 
 static bool try_once(const struct attempt *attempt)
 {
     struct redis_feed *feed = attempt->feed;
-    struct reading *reading = attempt->reading;
-    reading_init(reading);
-    reading->source = "redis";
-    const char *address = target_of(attempt)->url.text;
-    reading->given = address;
-    text_clean(reading->address, sizeof reading->address, tw_text(address));
+    reading_init(attempt->reading, "redis", target_of(attempt)->url.text, feed->options->queue);
     return (feed->link != NULL || open_connection(attempt)) && ask(attempt);
 }
 

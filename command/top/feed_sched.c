@@ -54,6 +54,13 @@ static const char *why_not(int error)
     }
 }
 
+static void close_socket(struct sched_feed *feed)
+{
+    if (feed->fd >= 0)
+        close(feed->fd);
+    feed->fd = -1;
+}
+
 static bool open_socket(struct sched_feed *feed, char *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -66,17 +73,8 @@ static bool open_socket(struct sched_feed *feed, char *error)
     if (feed->fd >= 0 && connect(feed->fd, (struct sockaddr *)&address, sizeof address) == 0)
         return true;
     int why = errno;
-    if (feed->fd >= 0)
-        close(feed->fd);
-    feed->fd = -1;
+    close_socket(feed);
     return fail(error, feed->path, why_not(why));
-}
-
-static void close_socket(struct sched_feed *feed)
-{
-    if (feed->fd >= 0)
-        close(feed->fd);
-    feed->fd = -1;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
@@ -214,10 +212,7 @@ static bool understand(const struct sched_feed *feed, const json_t *root, struct
 static bool read_sched(struct feed *base, struct reading *reading, char error[FEED_ERROR])
 {
     struct sched_feed *feed = (struct sched_feed *)base;
-    reading_init(reading);
-    reading->source = "scheduler";
-    reading->given = feed->path;
-    text_clean(reading->address, sizeof reading->address, tw_text(feed->path));
+    reading_init(reading, "scheduler", feed->path, NULL);
     if (!ask_anyhow(feed, error))
         return false;
     json_t *root = json_loadb(feed->answer, feed->size, 0, NULL);

@@ -13,7 +13,6 @@
 #include "printable.h"
 #include "queues.h"
 #include "store_file.h"
-#include "text.h"
 
 #include <tickwheel/version.h>
 
@@ -196,19 +195,12 @@ static void warn(const struct store_feed *feed, struct reading *reading, bool ru
 static void begin(const struct store_feed *feed, struct reading *reading)
 {
     const struct top_options *options = feed->options;
-    reading_init(reading);
-    reading->source = "store";
+    reading_init(reading, "store", options->store, options->queue);
     reading->time_ms = tw_store_now();
     reading->up_s = ABSENT;
     reading->exact = true;
-    reading->given = options->store;
-    text_clean(reading->address, sizeof reading->address, tw_text(options->store));
     snprintf(reading->version, sizeof reading->version, "tickwheel " TW_VERSION);
-    reading->alone = options->queue != NULL;
-    reading->asked = options->queue;
     reading->tells_pauses = !reading->alone;
-    if (reading->alone)
-        text_clean(reading->queue, sizeof reading->queue, tw_text(options->queue));
 }
 
 static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])

@@ -273,15 +273,11 @@ static struct scale scale_of(int cols)
     int room = cols - 2 * MARGIN;
     if (room >= READING_STEPS)
         scale.wide = room / READING_STEPS > 3 ? 3 : room / READING_STEPS;
-    while (scale.bars > room && scale.bars > 1) {
-        static const int divisors[] = {1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60};
-        for (size_t i = 0; i < sizeof divisors / sizeof divisors[0] && scale.bars > room; i++) {
-            scale.seconds = divisors[i];
-            scale.bars = READING_STEPS / divisors[i];
+    for (int seconds = 2; seconds <= READING_STEPS && scale.bars > room; seconds++)
+        if (READING_STEPS % seconds == 0) {
+            scale.seconds = seconds;
+            scale.bars = READING_STEPS / seconds;
         }
-        if (scale.bars > room)
-            break;
-    }
     return scale;
 }
 

@@ -42,12 +42,6 @@ static uint64_t count_field(const char *info, const char *kind, const char *name
     return info_number(info, full);
 }
 
-static uint64_t us_field(const char *info, const char *name)
-{
-    uint64_t us = count_field(info, "lateness_us_", name);
-    return us > ABSENT / 1000 ? ABSENT : us * 1000;
-}
-
 static void take_counts(const char *info, struct reading *reading)
 {
     for (int i = 0; i < COUNTS; i++)
@@ -57,7 +51,7 @@ static void take_counts(const char *info, struct reading *reading)
         reading->deferred[i] = count_field(info, "deferred_", DEFERRED_NAMES[i]);
     reading->all[LATE_CALLS] = reading_fired(reading);
     for (int i = LATE_P50; i < LATE_NUMBERS; i++)
-        reading->all[i] = us_field(info, LATE_NAMES[i]);
+        reading->all[i] = reading_ns_of_us(count_field(info, "lateness_us_", LATE_NAMES[i]));
 }
 
 static void take_state(const char *info, struct reading *reading)

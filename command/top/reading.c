@@ -47,9 +47,12 @@ const char *const DEFERRED_NAMES[DEFERREDS] = {
     [DEFERRED_REFUSED] = "refused", [DEFERRED_STOPPED] = "stopped",
 };
 
-void reading_init(struct reading *reading)
+void reading_init(struct reading *reading, const char *source, const char *given, const char *queue)
 {
-    memset(reading, 0, sizeof *reading);
+    *reading = (struct reading){.source = source, .given = given, .alone = queue != NULL, .asked = queue};
+    text_clean(reading->address, sizeof reading->address, tw_text(given));
+    if (queue != NULL)
+        text_clean(reading->queue, sizeof reading->queue, tw_text(queue));
     for (int i = 0; i < COUNTS; i++)
         reading->count[i] = ABSENT;
     for (int i = 0; i < DEFERREDS; i++)
@@ -123,6 +126,11 @@ uint64_t reading_most(const struct reading *reading)
 bool reading_is_store(const struct reading *reading)
 {
     return strcmp(reading->source, "store") == 0;
+}
+
+uint64_t reading_ns_of_us(uint64_t us)
+{
+    return us > ABSENT / 1000 ? ABSENT : us * 1000;
 }
 
 uint64_t reading_hash(struct tw_bytes bytes)

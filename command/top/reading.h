@@ -93,12 +93,11 @@ struct reading {
     uint64_t time_ms;    /* of a file: Unix time of the reading */
     uint64_t instance;   /* changes when the process has been started again; 0: not reported */
     uint64_t count[COUNTS];
-    uint64_t deferred[DEFERREDS]; /* all ABSENT for a scheduler */
-    uint64_t recent[LATE_NUMBERS],
-        all[LATE_NUMBERS];                  /* how late calls were; each but LATE_CALLS may be ABSENT */
-    uint64_t forecast[READING_STEPS];       /* tasks due in each of the coming seconds */
-    bool exact;                             /* the forecast is not an estimate */
-    struct queue_seen seen[READING_QUEUES]; /* the largest */
+    uint64_t deferred[DEFERREDS];                     /* all ABSENT for a scheduler */
+    uint64_t recent[LATE_NUMBERS], all[LATE_NUMBERS]; /* how late; all but LATE_CALLS may be ABSENT */
+    uint64_t forecast[READING_STEPS];                 /* tasks due in each of the coming seconds */
+    bool exact;                                       /* the forecast is not an estimate */
+    struct queue_seen seen[READING_QUEUES];           /* the largest */
     size_t queues;
     struct queue_seen paused[READING_QUEUES]; /* first those that keep most ready or due tasks back */
     size_t pauses;
@@ -108,8 +107,9 @@ struct reading {
 extern const char *const COUNT_NAMES[COUNTS];
 extern const char *const DEFERRED_NAMES[DEFERREDS];
 
-/* Makes a reading in which every number is ABSENT. */
-void reading_init(struct reading *reading);
+/* Makes a reading in which every number is ABSENT. `given` is the address of the source. `queue`: the one that
+ * is read; NULL: all. */
+void reading_init(struct reading *reading, const char *source, const char *given, const char *queue);
 
 /* Returns false if the server or process has been started again between the two readings. */
 bool reading_goes_on(const struct reading *before, const struct reading *after);
@@ -137,6 +137,9 @@ uint64_t reading_most(const struct reading *reading);
 
 /* Returns whether the reading is that of a file of tasks. Nobody counts the calls of its tasks. */
 bool reading_is_store(const struct reading *reading);
+
+/* Returns microseconds, which may be ABSENT, as nanoseconds. */
+uint64_t reading_ns_of_us(uint64_t us);
 
 /* Returns a hash of any bytes; it is never 0. */
 uint64_t reading_hash(struct tw_bytes bytes);
