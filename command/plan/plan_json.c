@@ -2,8 +2,7 @@
  *
  * Prints a plan as one line of JSON. Times are in nanoseconds if the name ends in _ns, otherwise in ticks.
  */
-#include "plan_json.h"
-
+#include "plan_types.h"
 #include "weight.h"
 
 #include <inttypes.h>

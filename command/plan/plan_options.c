@@ -2,12 +2,12 @@
  *
  * The options of `tickwheel plan`.
  */
-#include "plan_options.h"
-
-#include "quantity.h"
+#include "plan_types.h"
 #include "task_line.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char HELP_HEAD[] =
     "usage: tickwheel plan --timers N --tick TIME --max TIME [OPTIONS]\n"
@@ -51,10 +51,37 @@ static const char HELP_TAIL[] =
 static const double timers_max = 1e12, payload_max = 1e9;
 static const uint64_t day_ns = UINT64_C(86400000000000);
 
+/* The factor of a suffix; 0 if the suffix is unknown. */
+static double scale_of(const char *suffix)
+{
+    static const struct {
+        const char *suffix;
+        double scale;
+    } KNOWN[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}};
+    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
+        if (strcmp(suffix, KNOWN[i].suffix) == 0)
+            return KNOWN[i].scale;
+    return 0;
+}
+
+/* Reads a whole text as a number that is not negative, as people write it: 5000000, 5e6, 5M, 1.5k. Returns
+ * false if the text is anything else. The characters are checked first, because strtod() also accepts
+ * hexadecimal digits, "inf" and blanks. */
+static bool parse_quantity(const char *text, double *number)
+{
+    char *end;
+    if (text[strspn(text, "0123456789.eE+-kMG")] != '\0' || strspn(text, "0123456789.") == 0)
+        return false;
+    double value = strtod(text, &end);
+    double scale = scale_of(end);
+    *number = value * scale;
+    return end != text && scale > 0 && isfinite(*number);
+}
+
 static bool take_timers(const struct option_row *row)
 {
     double *n = row->to;
-    return (quantity_parse(optarg, n) && *n >= 1 && *n <= timers_max && *n == floor(*n)) ||
+    return (parse_quantity(optarg, n) && *n >= 1 && *n <= timers_max && *n == floor(*n)) ||
            option_refuse(row, "a whole number of timers, 1 to 1e12 (such as 5e6 or 5M)");
 }
 
@@ -77,14 +104,14 @@ static bool take_time(const struct option_row *row)
 static bool take_rate(const struct option_row *row)
 {
     double *rate = row->to;
-    return (quantity_parse(optarg, rate) && *rate > 0) ||
+    return (parse_quantity(optarg, rate) && *rate > 0) ||
            option_refuse(row, "timers a second, more than 0 (such as 5000 or 5k)");
 }
 
 static bool take_redis(const struct option_row *row)
 {
     double *bytes = row->to;
-    return (quantity_parse(optarg, bytes) && *bytes <= payload_max && *bytes == floor(*bytes)) ||
+    return (parse_quantity(optarg, bytes) && *bytes <= payload_max && *bytes == floor(*bytes)) ||
            option_refuse(row, "the bytes of a payload, 0 to 1e9 (such as 100)");
 }
 

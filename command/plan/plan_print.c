@@ -2,9 +2,8 @@
  *
  * Prints a plan for people, and the tables of levels for the documentation.
  */
-#include "plan_print.h"
-
 #include "figures.h"
+#include "plan_types.h"
 #include "weight.h"
 
 #include <inttypes.h>
