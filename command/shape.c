@@ -17,6 +17,9 @@ const char SHAPE_HELP[] = "  --preset NAME      shape: default, small, clock, si
                           "  --overflow HOW     for a timer beyond the top level: reject, rounds or grow\n"
                           "                     (default: that of the preset; with --geometry, rounds)\n";
 
+const char *const SHAPE_OVERFLOWS[] = {
+    [TW_OVERFLOW_REJECT] = "reject", [TW_OVERFLOW_ROUNDS] = "rounds", [TW_OVERFLOW_GROW] = "grow"};
+
 static const struct preset {
     const char *name;
     bool sized; /* the user gives the slots of the ring, which are 0 here */
@@ -149,14 +152,11 @@ static bool parse_geometry(const char *text, struct tw_geometry *geometry)
 
 static bool parse_overflow(const char *text, struct tw_geometry *geometry)
 {
-    static const char *const NAMES[] = {"reject", "rounds", "grow"};
-    static const enum tw_overflow VALUES[] = {TW_OVERFLOW_REJECT, TW_OVERFLOW_ROUNDS, TW_OVERFLOW_GROW};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, NAMES[i]) == 0) {
-            geometry->overflow = VALUES[i];
+    for (int i = TW_OVERFLOW_REJECT; i <= TW_OVERFLOW_GROW; i++)
+        if (strcmp(text, SHAPE_OVERFLOWS[i]) == 0) {
+            geometry->overflow = (enum tw_overflow)i;
             return true;
         }
-    }
     complain("--overflow %s: expected reject, rounds or grow", text);
     return false;
 }

@@ -16,6 +16,9 @@ struct shape_options {
     const char *preset, *geometry, *overflow;
 };
 
+/* The names of an enum tw_overflow. */
+extern const char *const SHAPE_OVERFLOWS[];
+
 /* Adds the three options to a table. */
 void shape_options_add(struct option_table *table, struct shape_options *options);
 
