@@ -9,7 +9,6 @@
 #include "command.h"
 #include "engine.h"
 #include "figures.h"
-#include "lines.h"
 #include "memory.h"
 #include "rest.h"
 #include "screen.h"
@@ -17,6 +16,7 @@
 #include <base/saturate.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -245,7 +245,7 @@ static bool prepare(void)
     screen_begin(!options.quiet, options.exec != NULL, true);
     run.calendar.speed = options.speed;
     run.tally = tally_new();
-    if (run.tally == NULL || !lines_pipe(run.wake)) {
+    if (run.tally == NULL || pipe2(run.wake, O_CLOEXEC | O_NONBLOCK) != 0) {
         complain("%s: the run cannot be started: %s", COMMAND, strerror(errno));
         return false;
     }
