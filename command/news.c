@@ -54,11 +54,6 @@ void news_look(struct news *news)
     pthread_mutex_unlock(&news->lock);
 }
 
-bool news_is_of_task(int error)
-{
-    return error == TW_EFAILED || error == TW_EDEAD || error == TW_EDAMAGED;
-}
-
 void news_task(struct news *news, const char *text)
 {
     uint64_t now_ns = monotonic_ns();
@@ -116,13 +111,6 @@ static void end_trouble(struct news *news, uint64_t now_ns)
     news->file.mended_ns = now_ns;
 }
 
-const char *news_ends(int error)
-{
-    if (error == TW_EREPLACED)
-        return "stopped; start it again";
-    return error == TW_ECORRUPT ? "stopped" : NULL;
-}
-
 /* Tells the trouble, if it is time. */
 static void tell_trouble(struct news *news, int error, uint64_t now_ns)
 {
@@ -156,6 +144,18 @@ void news_file(struct news *news, int error, const char *message, const char *en
         tell_trouble(news, error, now_ns);
     }
     pthread_mutex_unlock(&news->lock);
+}
+
+bool news_error(struct news *news, int error, const char *message, bool mends)
+{
+    const char *ends = error == TW_EREPLACED            ? "stopped; start it again"
+                       : error == TW_ECORRUPT && !mends ? "stopped"
+                                                        : NULL;
+    if (error == TW_EFAILED || error == TW_EDEAD || error == TW_EDAMAGED)
+        news_task(news, message);
+    else
+        news_file(news, error, message, ends);
+    return ends != NULL;
 }
 
 void news_end(struct news *news)

@@ -83,17 +83,12 @@ static void tell_news(void)
  * that is to stay: somebody may mend it. */
 static void on_store_error(void *arg, int error, const char *message)
 {
-    const char *ends = error == TW_ECORRUPT && file.run->options->stay ? NULL : news_ends(error);
     (void)arg;
-    if (news_is_of_task(error))
-        news_task(&file.news, message);
-    else
-        news_file(&file.news, error, message, ends);
-    if (ends != NULL) {
-        atomic_store(&file.run->damaged, true);
-        calls_wake(file.run, true);
-        screen_quit();
-    }
+    if (!news_error(&file.news, error, message, file.run->options->stay))
+        return;
+    atomic_store(&file.run->damaged, true);
+    calls_wake(file.run, true);
+    screen_quit();
 }
 
 /* Asks whether to try once more, after a second, to put lines into the file. They are kept meanwhile, and no

@@ -92,13 +92,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
 static void on_error(void *arg, int error, const char *message)
 {
     struct file *file = arg;
-    const char *ends = news_ends(error);
-    if (news_is_of_task(error)) {
-        news_task(&file->news, message);
-        return;
-    }
-    news_file(&file->news, error, message, ends);
-    if (ends == NULL)
+    if (!news_error(&file->news, error, message, false))
         return;
     pthread_mutex_lock(&file->lock);
     file->damaged = true;
