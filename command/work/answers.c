@@ -140,7 +140,8 @@ static bool is_result(const struct call *call)
 static void settle(struct answers *answers, struct call *call, enum outcome outcome)
 {
     struct lease *lease = call->lease;
-    answers->events.settled(answers->events.arg, &lease->taken, outcome, lease->error);
+    const struct source_events *source = answers->events.source;
+    source->settled(source->arg, &lease->taken, outcome, lease->error);
     lease_free(lease);
 }
 
@@ -150,7 +151,7 @@ static void take_touch(struct answers *answers, struct lease *lease, const redis
     if (reply->type != REDIS_REPLY_NIL || lease->answer.listed || lease->taken.not_yours)
         return;
     lease->taken.not_yours = true;
-    answers->events.not_yours(answers->events.arg, &lease->taken);
+    answers->events.source->not_yours(answers->events.source->arg, &lease->taken);
 }
 
 /* The first reply may have been lost, and then the second one finds the work done already. So a call that was

@@ -266,18 +266,6 @@ static void on_refused(void *arg, const char *why)
 
 /* ---- the other connection -------------------------------------------------------------------------------- */
 
-static void on_settled(void *arg, const struct taken *taken, enum outcome outcome, const char *error)
-{
-    struct server *server = arg;
-    server->source.events.settled(server->source.events.arg, taken, outcome, error);
-}
-
-static void on_not_yours(void *arg, struct taken *taken)
-{
-    struct server *server = arg;
-    server->source.events.not_yours(server->source.events.arg, taken);
-}
-
 /* If the wait had not begun when CLIENT UNBLOCK came, asks again. */
 static void on_unblocked(void *arg, bool good)
 {
@@ -350,7 +338,7 @@ static void answer(struct source *source, struct taken *taken, enum result resul
         answers_give(&server->answers, (struct lease *)taken, result, error);
         return;
     }
-    on_settled(server, taken, OUTCOME_NOT_YOURS, NULL);
+    source->events.settled(source->events.arg, taken, OUTCOME_NOT_YOURS, NULL);
     lease_free((struct lease *)taken);
 }
 
@@ -412,13 +400,12 @@ static void connect_both(struct server *server)
 {
     const struct wire_events taking = {
         .opened = on_opened, .reply = on_reply, .broken = on_broken, .refused = on_refused, .arg = server};
-    const struct answers_events answering = {.settled = on_settled,
-                                             .not_yours = on_not_yours,
-                                             .unblocked = on_unblocked,
+    const struct answers_events answering = {.unblocked = on_unblocked,
                                              .moved = on_moved,
                                              .broken = on_answers_broken,
                                              .failed = on_failed,
-                                             .arg = server};
+                                             .arg = server,
+                                             .source = &server->source.events};
     const struct source *source = &server->source;
     wire_init(&server->wire, &server->target, source->timers, &taking);
     answers_init(&server->answers, &server->target, source->timers, source->options->lease_ms, &answering);
