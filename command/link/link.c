@@ -250,25 +250,21 @@ static void file_logins(struct link *link)
 
 struct link *link_begin(const struct link_target *target, char error[LINK_ERROR])
 {
-    struct link *link = calloc(1, sizeof *link);
-    redisReader *reader = redisReaderCreate();
+    struct link *link = malloc(sizeof *link);
+    bool plain = target->url.transport != URL_TLS;
     snprintf(error, LINK_ERROR, "no memory");
-    if (link != NULL) {
-        *link = (struct link){.target = target,
-                              .dial = {.fd = -1},
-                              .reader = reader,
-                              .read_wants = POLLIN,
-                              .write_wants = POLLOUT};
-        file_logins(link);
-        bool plain = target->url.transport != URL_TLS;
-        if (reader != NULL && link->stage != BROKEN &&
-            (plain || (link->tls = tls_new(target, error)) != NULL) &&
-            dial_begin(&link->dial, &target->url, error))
-            return link;
-        link_close(link);
-    } else if (reader != NULL) {
-        redisReaderFree(reader);
-    }
+    if (link == NULL)
+        return NULL;
+    *link = (struct link){.target = target,
+                          .dial = {.fd = -1},
+                          .reader = redisReaderCreate(),
+                          .read_wants = POLLIN,
+                          .write_wants = POLLOUT};
+    file_logins(link);
+    if (link->reader != NULL && link->stage != BROKEN &&
+        (plain || (link->tls = tls_new(target, error)) != NULL) && dial_begin(&link->dial, &target->url, error))
+        return link;
+    link_close(link);
     return NULL;
 }
 
