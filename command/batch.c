@@ -3,7 +3,10 @@
 
 #include "delayed.h"
 #include "lines.h"
+#include "store_file.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,4 +91,13 @@ bool batch_commit(struct batch *batch)
         count(&batch->tally, &batch->changes[i]);
     batch->count = batch->used = 0;
     return !batch->failed;
+}
+
+void batch_complain(const struct batch *batch, const char *command, const char *path, const char *before)
+{
+    char text[200];
+    uint64_t lines = batch->tally.lines;
+    snprintf(text, sizeof text, "%sthe lines after the first %" PRIu64 " %s not in the file", before, lines,
+             lines == 1 ? "task, move or cancel are" : "tasks, moves and cancels are");
+    store_file_complain(batch->store, command, path, text);
 }

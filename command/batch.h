@@ -45,4 +45,8 @@ const char *batch_add(struct batch *batch, const struct line *line);
  * lines since the last commit is in the file, and tw_store_message() says why. */
 bool batch_commit(struct batch *batch);
 
+/* Says which lines are not in the file, after a commit that has failed. `before` begins the sentence, after the
+ * names of the command and of the file. */
+void batch_complain(const struct batch *batch, const char *command, const char *path, const char *before);
+
 #endif

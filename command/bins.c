@@ -22,16 +22,6 @@ static uint64_t most_in_a_bin(const struct bins *bins)
     return most;
 }
 
-/* A bin that is not empty shows at least one mark, so that rare values are seen. */
-static void print_bar(uint64_t count, uint64_t most, FILE *out)
-{
-    int marks = (int)((double)count / (double)most * BAR + 0.5);
-    do
-        fputc('#', out);
-    while (--marks > 0);
-    fputc('\n', out);
-}
-
 static void print_bin(const struct bins *bins, int k, double unit_ns, FILE *out)
 {
     uint64_t low = (uint64_t)1 << k, high = low + (low - 1);
@@ -56,6 +46,6 @@ void bins_print(const struct bins *bins, const char *values, const char *of, dou
             fprintf(out, "  %13s\n", "...");
         last = k;
         print_bin(bins, k, unit_ns, out);
-        print_bar(bins->count[k], most, out);
+        figure_bar(bins->count[k], most, BAR, out);
     }
 }

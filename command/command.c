@@ -4,6 +4,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+/* The codes of the options of a table, and of --help, for getopt_long(). They are beyond all letters: an error
+ * names a letter as -o, and every other option as the user wrote it. */
+enum { OPTION = 0x1000, OPTION_HELP = 0x2000 };
 
 void complain(const char *format, ...)
 {
@@ -54,22 +59,6 @@ static int complain_option(int code, char **argv)
     return COMMAND_INPUT;
 }
 
-int options_read(const struct option_reader *reader, int argc, char **argv, void *options)
-{
-    opterr = 0; /* we print the errors, not getopt_long() */
-    for (int code; (code = getopt_long(argc, argv, reader->letters, reader->words, NULL)) != -1;) {
-        if (code == 'h' || code == OPTION_HELP) {
-            reader->help();
-            return COMMAND_GOOD;
-        }
-        if (code == '?' || code == ':')
-            return complain_option(code, argv);
-        if (!reader->take(code, options))
-            return COMMAND_INPUT;
-    }
-    return -1;
-}
-
 bool number_parse(const char *text, uint64_t max, uint64_t *number)
 {
     uint64_t value = 0;
@@ -84,17 +73,106 @@ bool number_parse(const char *text, uint64_t max, uint64_t *number)
     return value <= max;
 }
 
-bool option_refuse(const char *command, const char *option, const char *expected, const char *found)
+/* ---- options --------------------------------------------------------------------------------------------- */
+
+int options_read(struct option_table *table, int argc, char **argv)
 {
-    complain("%s: %s: expected %s, found \"%s\"", command, option, expected, found);
+    const char letters[] = {':', 'h', table->letter, ':', '\0'};
+    opterr = 0; /* we print the errors, not getopt_long() */
+    table->words[table->count] = (struct option){"help", no_argument, NULL, OPTION_HELP};
+    for (int code; (code = getopt_long(argc, argv, letters, table->words, NULL)) != -1;) {
+        if (code == 'h' || code == OPTION_HELP) {
+            for (int i = 0; i < HELP_PARTS && table->help[i] != NULL; i++)
+                fputs(table->help[i], stdout);
+            return COMMAND_GOOD;
+        }
+        if (code == '?' || code == ':')
+            return complain_option(code, argv);
+        struct option_row *row = &table->row[code == table->letter ? (int)table->count - 1 : code - OPTION];
+        row->given = true;
+        if (!row->take(row))
+            return COMMAND_INPUT;
+    }
+    return -1;
+}
+
+bool options_given(const struct option_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->row[i].name, name) == 0)
+            return table->row[i].given;
     return false;
 }
 
-bool option_number(const char *command, const char *option, uint64_t least, uint64_t most, uint64_t *number)
+bool option_refuse(const struct option_row *row, const char *expected)
 {
+    complain("%s: %s: expected %s, found \"%s\"", row->command, row->name, expected, optarg);
+    return false;
+}
+
+/* ---- kinds of options ------------------------------------------------------------------------------------ */
+
+static struct option_row *add(struct option_table *table, const char *name, int has_value, option_take_fn *take,
+                              void *to)
+{
+    struct option_row *row = &table->row[table->count];
+    *row = (struct option_row){.command = table->command, .name = name, .take = take, .to = to};
+    table->words[table->count] = (struct option){name + 2, has_value, NULL, OPTION + (int)table->count};
+    table->count++;
+    return row;
+}
+
+static bool take_flag(const struct option_row *row)
+{
+    bool *flag = row->to;
+    return *flag = true;
+}
+
+static bool take_text(const struct option_row *row)
+{
+    const char **text = row->to;
+    *text = optarg;
+    return true;
+}
+
+static bool take_number(const struct option_row *row)
+{
+    uint64_t *number = row->to;
     char expected[80];
-    if (number_parse(optarg, most, number) && *number >= least)
-        return true;
-    snprintf(expected, sizeof expected, "a number from %" PRIu64 " to %" PRIu64, least, most);
-    return option_refuse(command, option, expected, optarg);
+    if (!number_parse(optarg, row->most, number) || *number < row->least) {
+        snprintf(expected, sizeof expected, "a number from %" PRIu64 " to %" PRIu64, row->least, row->most);
+        return option_refuse(row, expected);
+    }
+    *number = *number == 0 ? row->zero : *number;
+    return true;
+}
+
+void options_flag(struct option_table *table, const char *name, bool *to)
+{
+    add(table, name, no_argument, take_flag, to);
+}
+
+void options_text(struct option_table *table, const char *name, const char **to)
+{
+    add(table, name, required_argument, take_text, to);
+}
+
+struct option_row *options_number(struct option_table *table, const char *name, uint64_t *to, uint64_t least,
+                                  uint64_t most)
+{
+    return options_range(table, name, take_number, to, least, most);
+}
+
+struct option_row *options_range(struct option_table *table, const char *name, option_take_fn *take,
+                                 uint64_t *to, uint64_t least, uint64_t most)
+{
+    struct option_row *row = options_other(table, name, take, to);
+    row->least = least;
+    row->most = most;
+    return row;
+}
+
+struct option_row *options_other(struct option_table *table, const char *name, option_take_fn *take, void *to)
+{
+    return add(table, name, required_argument, take, to);
 }

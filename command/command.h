@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -58,30 +59,54 @@ bool signal_hurries(int number);
  * an error. */
 void signals_catch(void (*handler)(int number));
 
-/* The options of a subcommand. In `words`, "help" has the value OPTION_HELP, and no value is the code of a
- * letter: an error message names a letter as -o, and every other option as the user wrote it. */
-struct option_reader {
-    const char *letters; /* short options for getopt_long(): ":h", then more letters, for example ":ho:" */
-    const struct option *words;            /* long options */
-    bool (*take)(int code, void *options); /* takes the value in optarg; false: it has printed an error */
-    void (*help)(void);                    /* prints the help text */
+/* An option, as its command describes it with the functions below. */
+struct option_row {
+    const char *command, *name; /* for errors: "tickwheel run", "--jobs" */
+    /* Takes the value, which is in optarg. Returns false after it has printed an error. */
+    bool (*take)(const struct option_row *row);
+    void *to;             /* where the value goes */
+    uint64_t least, most; /* of a number, or of a duration in milliseconds */
+    uint64_t zero;        /* the value that 0 stands for */
+    bool given;
+};
+typedef bool option_take_fn(const struct option_row *row);
+
+enum { OPTIONS_MAX = 24, HELP_PARTS = 4 };
+
+/* The options of a command. A command sets the first three members, and then adds its options. */
+struct option_table {
+    const char *command;          /* for errors */
+    const char *help[HELP_PARTS]; /* the text of --help and -h, which each command has */
+    char letter;                  /* stands for the option that was added last; 0: none does */
+    size_t count;
+    struct option_row row[OPTIONS_MAX];
+    struct option words[OPTIONS_MAX + 2]; /* for getopt_long() */
 };
 
-enum { OPTION_HELP = 0x2000 };
+/* Add an option: without a value, which sets *to; with a text; with a number, or a duration in nanoseconds or
+ * milliseconds; and with a value that `take` reads, a number or not. `name` begins with two dashes. */
+void options_flag(struct option_table *table, const char *name, bool *to);
+void options_text(struct option_table *table, const char *name, const char **to);
+struct option_row *options_number(struct option_table *table, const char *name, uint64_t *to, uint64_t least,
+                                  uint64_t most);
+struct option_row *options_ns(struct option_table *table, const char *name, uint64_t *to, uint64_t least_ms,
+                              uint64_t most_ms);
+struct option_row *options_ms(struct option_table *table, const char *name, uint64_t *to, uint64_t least_ms,
+                              uint64_t most_ms);
+struct option_row *options_range(struct option_table *table, const char *name, option_take_fn *take,
+                                 uint64_t *to, uint64_t least, uint64_t most);
+struct option_row *options_other(struct option_table *table, const char *name, option_take_fn *take, void *to);
 
 /* Reads the options of a command line and leaves optind at the first argument.
  * Returns: -1 to go on, or an exit status after it has printed the help text or an error. */
-int options_read(const struct option_reader *reader, int argc, char **argv, void *options);
+int options_read(struct option_table *table, int argc, char **argv);
 
-/* Prints that the value of an option is wrong, and returns false.
- * Example: option_refuse("tickwheel put", "--if", "nx, xx, gt or lt", "no"). */
-bool option_refuse(const char *command, const char *option, const char *expected, const char *found);
+/* Returns whether the command line has the option. */
+bool options_given(const struct option_table *table, const char *name);
 
-/* Take the value in optarg: a number, or a duration. Return false after they have printed its range as an
- * error. */
-bool option_number(const char *command, const char *option, uint64_t least, uint64_t most, uint64_t *number);
-bool option_time(const char *command, const char *option, uint64_t least_ms, uint64_t most_ms, uint64_t *ns);
-bool option_ms(const char *command, const char *option, uint64_t least_ms, uint64_t most_ms, uint64_t *ms);
+/* Prints that the value in optarg is wrong, and returns false.
+ * Example: option_refuse(row, "nx, xx, gt or lt"). */
+bool option_refuse(const struct option_row *row, const char *expected);
 
 /* Reads a whole string as a decimal number. Returns false if it is not a number, or above `max`. */
 bool number_parse(const char *text, uint64_t max, uint64_t *number);

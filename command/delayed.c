@@ -40,11 +40,11 @@ const char *delayed_make(const struct task_options *options, const struct line *
                                       .every_ms = every_ms,
                                       .times = line->times,
                                       .missed = options->missed,
-                                      .tries = options->tries,
+                                      .tries = (uint32_t)options->tries,
                                       .backoff_ms = options->backoff_ms,
-                                      .factor = options->factor,
+                                      .factor = (uint32_t)options->factor,
                                       .backoff_max_ms = options->backoff_max_ms,
-                                      .jitter = options->jitter,
+                                      .jitter = (uint32_t)options->jitter,
                                       .max_late_ms = options->max_late_ms};
     return NULL;
 }

@@ -57,6 +57,27 @@ struct figure figure_time(uint64_t ticks, double tick_ns)
     return figure;
 }
 
+struct figure figure_bytes(double number, const char *bytes)
+{
+    const char *const units[] = {bytes, "KiB", "MiB", "GiB", "TiB", "PiB"};
+    struct figure figure;
+    int unit = 0;
+    for (; number >= 1024 && unit < 5; unit++)
+        number /= 1024;
+    snprintf(figure.text, sizeof figure.text, number >= 100 || unit == 0 ? "%.0f %s" : "%.3g %s", number,
+             units[unit]);
+    return figure;
+}
+
+void figure_bar(uint64_t count, uint64_t most, int wide, FILE *out)
+{
+    int marks = (int)((double)count / (double)most * wide + 0.5);
+    do
+        fputc('#', out);
+    while (--marks > 0);
+    fputc('\n', out);
+}
+
 double figure_tick(const char *text)
 {
     char *end;

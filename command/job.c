@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "job.h"
 
+#include "clock.h"
+#include "command.h"
+#include "output.h"
+#include "screen.h"
 #include "task_line.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,17 +59,17 @@ static void set(struct added *added, enum variable variable, const char *format,
 }
 
 /* Sets a variable to bytes. Bytes that no variable can hold are on the standard input only. */
-static void set_bytes(struct added *added, enum variable variable, const char *bytes, size_t size)
+static void set_bytes(struct added *added, enum variable variable, struct tw_bytes bytes)
 {
-    if (size <= TEXT_MAX && memchr(bytes, '\0', size) == NULL)
-        set(added, variable, "%.*s", (int)size, bytes);
+    if (bytes.size <= TEXT_MAX && memchr(bytes.data, '\0', bytes.size) == NULL)
+        set(added, variable, "%.*s", (int)bytes.size, (const char *)bytes.data);
 }
 
 static void set_variables(const struct job *job, struct added *added)
 {
     *added = (struct added){.lost = false};
-    set_bytes(added, ID, job->id, job->id_size);
-    set_bytes(added, PAYLOAD, job->payload, job->payload_size);
+    set_bytes(added, ID, job->id);
+    set_bytes(added, PAYLOAD, job->payload);
     set(added, DUE, "%s", job->due);
     set(added, LATE_US, "%" PRIu64, job->late_us);
     if (job->queue == NULL)
@@ -76,7 +81,7 @@ static void set_variables(const struct job *job, struct added *added)
 static bool is_of_a_task(const char *variable)
 {
     for (int i = 0; i < VARIABLES; i++)
-        if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0)
+        if (text_begins(variable, NAMES[i]))
             return true;
     return false;
 }
@@ -103,24 +108,13 @@ static char **environment_of(const struct added *added)
 
 /* ---- the process ----------------------------------------------------------------------------------------- */
 
-static bool write_whole(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, bytes, size);
-        if (written < 0)
-            return false;
-        bytes += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
-
 static bool write_lines(int fd, const struct job *job)
 {
-    bool good = write_whole(fd, job->id, job->id_size) && write_whole(fd, " ", job->payload_size > 0) &&
-                write_whole(fd, job->payload, job->payload_size) && write_whole(fd, "\n", 1);
+    const struct tw_bytes blank = tw_text(job->payload.size > 0 ? " " : ""), end = tw_text("\n");
+    bool good = output_bytes(fd, job->id) && output_bytes(fd, blank) && output_bytes(fd, job->payload) &&
+                output_bytes(fd, end);
     for (size_t i = 0; i < job->more_count && good; i++)
-        good = write_whole(fd, job->more[i].bytes, job->more[i].size) && write_whole(fd, "\n", 1);
+        good = output_bytes(fd, job->more[i]) && output_bytes(fd, end);
     return good;
 }
 
@@ -187,6 +181,12 @@ bool job_error_passes(int error)
     return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
+uint64_t job_late_us(uint64_t due_ms)
+{
+    uint64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
+    return now_us / 1000 >= due_ms ? now_us - due_ms * 1000 : 0;
+}
+
 const char *job_ended(int status, char text[JOB_ENDED])
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
@@ -204,4 +204,13 @@ const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED])
     duration_print(timeout_ms * MS_NS, time);
     snprintf(text, JOB_ENDED, "timed out after %s", time);
     return text;
+}
+
+void job_tell_waiting(const char *command, size_t running, bool grace)
+{
+    if (running == 0)
+        return;
+    screen_hide();
+    complain("%s: waiting for %zu running command%s; a second signal%s ends %s", command, running,
+             running == 1 ? "" : "s", grace ? ", or the end of --grace," : "", running == 1 ? "it" : "them");
 }

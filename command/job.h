@@ -6,9 +6,9 @@
 #ifndef COMMAND_JOB_H
 #define COMMAND_JOB_H
 
+#include <tickwheel/task.h>
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 enum {
@@ -16,20 +16,14 @@ enum {
     JOB_KILL_MS = 1000 /* a command that is to end has so long from SIGTERM to SIGKILL */
 };
 
-struct job_bytes {
-    const char *bytes; /* of any kind */
-    size_t size;
-};
-
 struct job {
-    const char *command;      /* for the shell */
-    const char *id, *payload; /* any bytes */
-    size_t id_size, payload_size;
+    const char *command;         /* for the shell */
+    struct tw_bytes id, payload; /* their data is never NULL */
     const char *due;
     uint64_t late_us;
-    const char *queue;            /* NULL: the task is in no queue */
-    uint64_t attempt;             /* of a task in a queue */
-    const struct job_bytes *more; /* more texts; each is a line of its own on the standard input */
+    const char *queue;           /* NULL: the task is in no queue */
+    uint64_t attempt;            /* of a task in a queue */
+    const struct tw_bytes *more; /* more texts; each is a line of its own on the standard input */
     size_t more_count;
     int output, errors; /* descriptors for its standard output and standard error; 0: ours */
 };
@@ -41,12 +35,19 @@ int job_start(const struct job *job, pid_t *child);
  * the task has not failed. */
 bool job_error_passes(int error);
 
+/* Returns how late a call is now that was due then, in microseconds. */
+uint64_t job_late_us(uint64_t due_ms);
+
 /* Returns NULL if a status of waitpid() is that of a command that succeeded, and else `text`, which names the
  * exit status or the signal. */
 const char *job_ended(int status, char text[JOB_ENDED]);
 
 /* Returns `text`, which says that a command has run for its whole time. */
 const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED]);
+
+/* Says that a stop waits for the commands that run, if there are any. `command` begins the line; `grace`: the
+ * wait has an end. */
+void job_tell_waiting(const char *command, size_t running, bool grace);
 
 /* The ranges of the options of commands: --jobs, at once; --timeout; --grace and --lease. */
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, JOB_DAY_MS = 86400000 };

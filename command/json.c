@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "json.h"
 
-#include "printable.h"
+#include <base/utf8.h>
 
 #include <stdlib.h>
 
@@ -10,30 +10,31 @@ json_t *json_number(uint64_t value)
     return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
 }
 
-static char *hex_of(const unsigned char *bytes, size_t size)
+static char *hex_of(struct tw_bytes bytes)
 {
     static const char digits[] = "0123456789abcdef";
-    char *text = malloc(size * 2 + 1);
-    for (size_t i = 0; i < size && text != NULL; i++) {
-        text[2 * i] = digits[bytes[i] >> 4];
-        text[2 * i + 1] = digits[bytes[i] & 15];
+    const unsigned char *byte = bytes.data;
+    char *text = malloc(bytes.size * 2 + 1);
+    for (size_t i = 0; i < bytes.size && text != NULL; i++) {
+        text[2 * i] = digits[byte[i] >> 4];
+        text[2 * i + 1] = digits[byte[i] & 15];
     }
     if (text != NULL)
-        text[size * 2] = '\0';
+        text[bytes.size * 2] = '\0';
     return text;
 }
 
-void json_put_bytes(json_t *object, const char *name, const void *bytes, size_t size)
+void json_put_bytes(json_t *object, const char *name, struct tw_bytes bytes)
 {
     char in_hex[32], *hex;
-    if (bytes == NULL)
+    if (bytes.data == NULL)
         return;
-    if (printable_is_utf8(bytes, size)) {
-        json_object_set_new(object, name, json_stringn(bytes, size));
+    if (tw__is_utf8(bytes.data, bytes.size)) {
+        json_object_set_new(object, name, json_stringn(bytes.data, bytes.size));
         return;
     }
     snprintf(in_hex, sizeof in_hex, "%s_hex", name);
-    hex = hex_of(bytes, size);
+    hex = hex_of(bytes);
     json_object_set_new(object, in_hex, hex != NULL ? json_string(hex) : NULL);
     free(hex);
 }

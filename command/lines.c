@@ -16,17 +16,6 @@ struct lines {
     char text[LINES_MAX + 2]; /* the longest line, its newline, and a terminator */
 };
 
-bool lines_pipe(int ends[2])
-{
-    if (pipe(ends) != 0)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        fcntl(ends[i], F_SETFL, O_NONBLOCK);
-        fcntl(ends[i], F_SETFD, FD_CLOEXEC);
-    }
-    return true;
-}
-
 struct lines *lines_open(const char *path, int other)
 {
     struct lines *lines = malloc(sizeof *lines);

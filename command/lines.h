@@ -22,9 +22,6 @@ enum lines_got {
     LINES_FAILED, /* reading failed; errno says why */
 };
 
-/* Makes a pipe whose two ends are non-blocking. Returns false on failure. */
-bool lines_pipe(int ends[2]);
-
 /* Opens a file, or standard input for "-". `other` is the second descriptor to listen to.
  * Returns: NULL if the file cannot be opened or there is no memory, with errno set. */
 struct lines *lines_open(const char *path, int other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "news.h"
 
+#include "clock.h"
 #include "command.h"
 #include "printable.h"
 #include "screen.h"
@@ -12,18 +13,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { LINES = 10 };
-static const uint64_t SECOND_NS = 1000000000, MINUTE_NS = 60 * UINT64_C(1000000000);
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
+static const uint64_t MINUTE_NS = 60 * UINT64_C(1000000000);
 
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
 
@@ -35,7 +27,7 @@ static void print_line(const struct news *news, const char *text)
     FILE *out = open_memstream(&line, &size);
     if (out == NULL)
         return;
-    printable_write(text, strlen(text), false, SIZE_MAX, out);
+    printable_write(tw_text(text), false, SIZE_MAX, out);
     if (fclose(out) == 0) {
         screen_hide();
         complain("%s: %s", news->command, line);
@@ -57,19 +49,14 @@ static void tell_more(struct news *news)
 void news_look(struct news *news)
 {
     pthread_mutex_lock(&news->lock);
-    if (read_clock(CLOCK_MONOTONIC) >= news->tasks.until_ns)
+    if (monotonic_ns() >= news->tasks.until_ns)
         tell_more(news);
     pthread_mutex_unlock(&news->lock);
 }
 
-bool news_is_of_task(int error)
-{
-    return error == TW_EFAILED || error == TW_EDEAD || error == TW_EDAMAGED;
-}
-
 void news_task(struct news *news, const char *text)
 {
-    uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
+    uint64_t now_ns = monotonic_ns();
     pthread_mutex_lock(&news->lock);
     if (now_ns >= news->tasks.until_ns) {
         tell_more(news);
@@ -104,7 +91,7 @@ static void begin_trouble(struct news *news, uint64_t now_ns)
 {
     news->file.broken = true;
     news->file.told = false;
-    news->file.since_ns = read_clock(CLOCK_REALTIME);
+    news->file.since_ns = clock_ns(CLOCK_REALTIME);
     if (news->file.mended_ns != 0 && now_ns - news->file.mended_ns < MINUTE_NS)
         return;
     news->file.told_ns = news->file.kinds = 0;
@@ -122,13 +109,6 @@ static void end_trouble(struct news *news, uint64_t now_ns)
     news->file.broken = false;
     news->file.ends = NULL;
     news->file.mended_ns = now_ns;
-}
-
-const char *news_ends(int error)
-{
-    if (error == TW_EREPLACED)
-        return "stopped; start it again";
-    return error == TW_ECORRUPT ? "stopped" : NULL;
 }
 
 /* Tells the trouble, if it is time. */
@@ -151,7 +131,7 @@ static void tell_trouble(struct news *news, int error, uint64_t now_ns)
 
 void news_file(struct news *news, int error, const char *message, const char *ends)
 {
-    uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
+    uint64_t now_ns = monotonic_ns();
     pthread_mutex_lock(&news->lock);
     if (error == 0) {
         end_trouble(news, now_ns);
@@ -164,6 +144,18 @@ void news_file(struct news *news, int error, const char *message, const char *en
         tell_trouble(news, error, now_ns);
     }
     pthread_mutex_unlock(&news->lock);
+}
+
+bool news_error(struct news *news, int error, const char *message, bool mends)
+{
+    const char *ends = error == TW_EREPLACED            ? "stopped; start it again"
+                       : error == TW_ECORRUPT && !mends ? "stopped"
+                                                        : NULL;
+    if (error == TW_EFAILED || error == TW_EDEAD || error == TW_EDAMAGED)
+        news_task(news, message);
+    else
+        news_file(news, error, message, ends);
+    return ends != NULL;
 }
 
 void news_end(struct news *news)

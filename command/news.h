@@ -36,9 +36,6 @@ struct news {
     } file;
 };
 
-/* Returns whether an error of a run is the news of one task. */
-bool news_is_of_task(int error);
-
 /* Tells of a task: at most ten in a minute. */
 void news_task(struct news *news, const char *text);
 
@@ -48,14 +45,14 @@ void news_look(struct news *news);
 /* Says how many tasks were not told, and how the service ends at an error of its file, if that was not told. */
 void news_end(struct news *news);
 
-/* Returns how a service ends at an error of its file; NULL: it tries again. A damaged file does not mend
- * itself, and one that was replaced does not come back. */
-const char *news_ends(int error);
-
 /* Takes each error that the file gives, and 0 when it can be used again. The first error is told at once and,
  * while it lasts, again after a minute, after ten, and each hour. So are errors that come again within a minute
- * after the end of the last one. An error of another kind is told a minute after the last line. `ends`: as from
- * news_ends(). */
+ * after the end of the last one. An error of another kind is told a minute after the last line. `ends` says how
+ * the service ends by the error; NULL: it tries again. */
 void news_file(struct news *news, int error, const char *message, const char *ends);
+
+/* Takes an error of a run of tasks, which is news of the file or of one task. A damaged file ends the service,
+ * unless somebody `mends` it, and so does a file that was replaced. Returns whether the service ends. */
+bool news_error(struct news *news, int error, const char *message, bool mends);
 
 #endif

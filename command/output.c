@@ -13,16 +13,13 @@
 
 static const char SUFFIX[] = ".XXXXXX";
 
-static bool write_all(int fd, const char *bytes, size_t size)
+bool output_bytes(int fd, struct tw_bytes bytes)
 {
-    while (size > 0) {
-        ssize_t written = write(fd, bytes, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
+    for (size_t at = 0; at < bytes.size;) {
+        ssize_t written = write(fd, (const char *)bytes.data + at, bytes.size - at);
+        if (written < 0 && errno != EINTR)
             return false;
-        bytes += written;
-        size -= (size_t)written;
+        at += written > 0 ? (size_t)written : 0;
     }
     return true;
 }
@@ -45,9 +42,9 @@ static mode_t rights_for(const struct stat *old)
 }
 
 /* Writes the bytes and the rights to the temporary file fd, and closes it. */
-static bool fill(int fd, mode_t rights, const char *bytes, size_t size)
+static bool fill(int fd, mode_t rights, struct tw_bytes bytes)
 {
-    bool good = write_all(fd, bytes, size) && fchmod(fd, rights) == 0;
+    bool good = output_bytes(fd, bytes) && fchmod(fd, rights) == 0;
     int error = errno;
     if (close(fd) != 0 && good)
         return false;
@@ -55,7 +52,7 @@ static bool fill(int fd, mode_t rights, const char *bytes, size_t size)
     return good;
 }
 
-static bool replace(const char *path, const struct stat *old, const char *bytes, size_t size)
+static bool replace(const char *path, const struct stat *old, struct tw_bytes bytes)
 {
     size_t length = strlen(path);
     char *temporary = malloc(length + sizeof SUFFIX);
@@ -65,7 +62,7 @@ static bool replace(const char *path, const struct stat *old, const char *bytes,
     memcpy(temporary + length, SUFFIX, sizeof SUFFIX);
     int fd = mkstemp(temporary);
     bool made = fd >= 0;
-    bool good = made && fill(fd, rights_for(old), bytes, size) && rename(temporary, path) == 0;
+    bool good = made && fill(fd, rights_for(old), bytes) && rename(temporary, path) == 0;
     if (!good) {
         fail(path);
         if (made)
@@ -75,9 +72,9 @@ static bool replace(const char *path, const struct stat *old, const char *bytes,
     return good;
 }
 
-static bool write_through(const char *path, int fd, const char *bytes, size_t size)
+static bool write_through(const char *path, int fd, struct tw_bytes bytes)
 {
-    bool good = fd >= 0 && write_all(fd, bytes, size);
+    bool good = fd >= 0 && output_bytes(fd, bytes);
     if (!good)
         fail(path);
     if (fd >= 0 && fd != STDOUT_FILENO && close(fd) != 0 && good)
@@ -85,17 +82,17 @@ static bool write_through(const char *path, int fd, const char *bytes, size_t si
     return good;
 }
 
-bool output_write(const char *path, const char *bytes, size_t size)
+bool output_write(const char *path, struct tw_bytes bytes)
 {
     struct stat old;
     if (strcmp(path, "-") == 0)
-        return write_through("standard output", STDOUT_FILENO, bytes, size);
+        return write_through("standard output", STDOUT_FILENO, bytes);
     bool exists = stat(path, &old) == 0;
     if (exists && !S_ISREG(old.st_mode))
-        return write_through(path, open(path, O_WRONLY | O_CLOEXEC), bytes, size);
+        return write_through(path, open(path, O_WRONLY | O_CLOEXEC), bytes);
     /* If `path` is a symbolic link, replace the file that it points to, not the link. */
     char *real = exists ? realpath(path, NULL) : NULL;
-    bool good = replace(real != NULL ? real : path, exists ? &old : NULL, bytes, size);
+    bool good = replace(real != NULL ? real : path, exists ? &old : NULL, bytes);
     free(real);
     return good;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "printable.h"
 
+#include "text.h"
+
 #include <base/utf8.h>
 
 #include <string.h>
@@ -14,11 +16,6 @@ size_t printable_char(const char *bytes, size_t size)
     bool turns = length > 0 && ((point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||
                                 point == 0x200e || point == 0x200f || point == 0x2028 || point == 0x2029);
     return control || turns ? 0 : length;
-}
-
-bool printable_is_utf8(const char *bytes, size_t size)
-{
-    return tw__is_utf8(bytes, size);
 }
 
 /* The text of the first character: its columns, and how many bytes it stands for. */
@@ -48,13 +45,13 @@ static void write_char(const char *bytes, size_t length, size_t columns, FILE *o
         fprintf(out, "%s%.*s", columns == 2 ? "\\" : "", (int)length, bytes);
 }
 
-size_t printable_write(const void *bytes, size_t size, bool exact, size_t columns, FILE *out)
+size_t printable_write(struct tw_bytes bytes, bool exact, size_t columns, FILE *out)
 {
-    const char *text = bytes;
-    bool whole = fits(text, size, exact, columns);
+    const char *text = bytes.data;
+    bool whole = fits(text, bytes.size, exact, columns);
     size_t room = whole ? columns : columns - 3, used = 0;
-    for (size_t at = 0, length; at < size; at += length) {
-        size_t wide = columns_of(text + at, size - at, exact, &length);
+    for (size_t at = 0, length; at < bytes.size; at += length) {
+        size_t wide = columns_of(text + at, bytes.size - at, exact, &length);
         if (used + wide > room)
             break;
         write_char(text + at, length, wide, out);
@@ -66,22 +63,12 @@ size_t printable_write(const void *bytes, size_t size, bool exact, size_t column
     return used + 3;
 }
 
-/* Returns the value of a hexadecimal digit, -1 for another character. */
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 size_t printable_read(char *text)
 {
     char *to = text;
     for (const char *from = text; *from != '\0';) {
-        int high = from[0] == '\\' && from[1] == 'x' ? digit_of(from[2]) : -1;
-        int low = high >= 0 ? digit_of(from[3]) : -1;
+        int high = from[0] == '\\' && from[1] == 'x' ? text_hex_digit(from[2]) : -1;
+        int low = high >= 0 ? text_hex_digit(from[3]) : -1;
         if (low >= 0) {
             *to++ = (char)(high * 16 + low);
             from += 4;

@@ -7,19 +7,17 @@
 #ifndef COMMAND_PRINTABLE_H
 #define COMMAND_PRINTABLE_H
 
+#include <tickwheel/task.h>
+
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 /* Returns the bytes of the printable character at the start of `bytes`; 0 if there is none. */
 size_t printable_char(const char *bytes, size_t size);
 
-/* Returns whether the bytes are UTF-8, printable or not. */
-bool printable_is_utf8(const char *bytes, size_t size);
-
 /* Writes the bytes as text. If the text is longer than `columns`, cuts it and ends it with "...".
  * Returns: the columns of the text. */
-size_t printable_write(const void *bytes, size_t size, bool exact, size_t columns, FILE *out);
+size_t printable_write(struct tw_bytes bytes, bool exact, size_t columns, FILE *out);
 
 /* Reads an exact text back: \xNN is a byte, \\ a backslash. Any other backslash stands for itself. Writes the
  * bytes over the text. Returns: their number. */

@@ -117,18 +117,17 @@ static ssize_t write_part(int fd, const char *bytes, size_t size)
 }
 
 /* Writes without stdio, which would try to write a failed line again at exit. Returns 0, an errno or UNREAD. */
-static int write_all(int fd, const char *bytes, size_t size, bool wait)
+static int write_all(int fd, struct tw_bytes bytes, bool wait)
 {
-    while (size > 0) {
+    for (size_t at = 0; at < bytes.size;) {
         if (wait && !wait_for_room(fd))
             return UNREAD;
-        ssize_t n = write_part(fd, bytes, size);
+        ssize_t n = write_part(fd, (const char *)bytes.data + at, bytes.size - at);
         if (n == 0 && !wait)
             return UNREAD;
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return errno;
-        bytes += n > 0 ? n : 0;
-        size -= n > 0 ? (size_t)n : 0;
+        at += n > 0 ? (size_t)n : 0;
     }
     return 0;
 }
@@ -140,7 +139,7 @@ static int write_all(int fd, const char *bytes, size_t size, bool wait)
 static ssize_t write_errors(void *cookie, const char *bytes, size_t size)
 {
     (void)cookie;
-    int failed = write_all(STDERR_FILENO, bytes, size, patient);
+    int failed = write_all(STDERR_FILENO, (struct tw_bytes){bytes, size}, patient);
     if (failed == UNREAD)
         patient = false;
     return failed == 0 ? (ssize_t)size : 0;
@@ -180,28 +179,29 @@ void screen_show(const char *text)
 
 /* ---- output ---------------------------------------------------------------------------------------------- */
 
-bool screen_print(const char *line, size_t size)
+bool screen_print(struct tw_bytes line)
 {
     pthread_mutex_lock(&output);
     if (error == 0)
-        error = write_all(STDOUT_FILENO, line, size, true);
+        error = write_all(STDOUT_FILENO, line, true);
     pthread_mutex_unlock(&output);
     return error == 0;
 }
 
-int screen_write(const char *bytes, size_t size)
+int screen_write(struct tw_bytes bytes)
 {
     pthread_mutex_lock(&output);
-    int failed = write_all(STDOUT_FILENO, bytes, size, true);
+    int failed = write_all(STDOUT_FILENO, bytes, true);
     pthread_mutex_unlock(&output);
     return failed;
 }
 
-void screen_pass(int fd, const char *bytes, size_t size)
+void screen_pass(int fd, struct tw_bytes bytes)
 {
-    (void)write_all(fd, bytes, size, false);
+    const char *text = bytes.data;
+    (void)write_all(fd, bytes, false);
     pthread_mutex_lock(&lock);
-    midline = size > 0 && bytes[size - 1] != '\n';
+    midline = bytes.size > 0 && text[bytes.size - 1] != '\n';
     pthread_mutex_unlock(&lock);
 }
 

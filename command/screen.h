@@ -6,8 +6,9 @@
 #ifndef COMMAND_SCREEN_H
 #define COMMAND_SCREEN_H
 
+#include <tickwheel/task.h>
+
 #include <stdbool.h>
-#include <stddef.h>
 
 /* Prepares the output. Requires: no descriptor has been opened yet. If a standard descriptor is closed, it
  * opens it, so that no other file gets that number. `status`: a status line is wanted. `commands`: other
@@ -25,14 +26,14 @@ void screen_hide(void);
 
 /* Prints a task's line. If nobody reads standard output, it waits. Returns false if printing fails, or has
  * failed before. Threads: any. */
-bool screen_print(const char *line, size_t size);
+bool screen_print(struct tw_bytes line);
 
 /* The process is to end: from now on nobody waits longer than a second for a reader of the output.
  * Threads: any, and signal handlers. */
 void screen_quit(void);
 
 /* Writes to standard output, and waits as screen_print(). Returns 0, or an error for screen_reason(). */
-int screen_write(const char *bytes, size_t size);
+int screen_write(struct tw_bytes bytes);
 
 /* Returns whether an output takes PIPE_BUF bytes at once. After screen_quit() it is true: then bytes for which
  * there is no room are lost. */
@@ -40,7 +41,7 @@ bool screen_has_room(int fd);
 
 /* Writes a part of the output of a command to standard output or standard error, without waiting. Bytes that
  * cannot be written are lost. Threads: any. */
-void screen_pass(int fd, const char *bytes, size_t size);
+void screen_pass(int fd, struct tw_bytes bytes);
 
 /* Returns whether a message of ours on standard error would not wait for a reader. Threads: any. */
 bool screen_can_tell(void);

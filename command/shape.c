@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shape.h"
 
-#include "command.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,9 @@ const char SHAPE_HELP[] = "  --preset NAME      shape: default, small, clock, si
                           "                     ticks. Example: 1024/512,256/128,...\n"
                           "  --overflow HOW     for a timer beyond the top level: reject, rounds or grow\n"
                           "                     (default: that of the preset; with --geometry, rounds)\n";
+
+const char *const SHAPE_OVERFLOWS[] = {
+    [TW_OVERFLOW_REJECT] = "reject", [TW_OVERFLOW_ROUNDS] = "rounds", [TW_OVERFLOW_GROW] = "grow"};
 
 static const struct preset {
     const char *name;
@@ -151,14 +152,11 @@ static bool parse_geometry(const char *text, struct tw_geometry *geometry)
 
 static bool parse_overflow(const char *text, struct tw_geometry *geometry)
 {
-    static const char *const NAMES[] = {"reject", "rounds", "grow"};
-    static const enum tw_overflow VALUES[] = {TW_OVERFLOW_REJECT, TW_OVERFLOW_ROUNDS, TW_OVERFLOW_GROW};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, NAMES[i]) == 0) {
-            geometry->overflow = VALUES[i];
+    for (int i = TW_OVERFLOW_REJECT; i <= TW_OVERFLOW_GROW; i++)
+        if (strcmp(text, SHAPE_OVERFLOWS[i]) == 0) {
+            geometry->overflow = (enum tw_overflow)i;
             return true;
         }
-    }
     complain("--overflow %s: expected reject, rounds or grow", text);
     return false;
 }
@@ -172,15 +170,11 @@ static void name_shape(struct shape *shape, const struct shape_options *options)
              how != NULL ? how : "");
 }
 
-bool shape_take(struct shape_options *options, int code)
+void shape_options_add(struct option_table *table, struct shape_options *options)
 {
-    if (code == SHAPE_PRESET)
-        options->preset = optarg;
-    else if (code == SHAPE_GEOMETRY)
-        options->geometry = optarg;
-    else if (code == SHAPE_OVERFLOW)
-        options->overflow = optarg;
-    return code >= SHAPE_PRESET && code <= SHAPE_OVERFLOW;
+    options_text(table, "--preset", &options->preset);
+    options_text(table, "--geometry", &options->geometry);
+    options_text(table, "--overflow", &options->overflow);
 }
 
 int shape_make(struct shape *shape, const struct shape_options *options)

@@ -5,10 +5,9 @@
 #ifndef COMMAND_SHAPE_H
 #define COMMAND_SHAPE_H
 
-#include <tickwheel/wheel.h>
+#include "command.h"
 
-#include <getopt.h>
-#include <stdbool.h>
+#include <tickwheel/wheel.h>
 
 enum { SHAPE_NAME_SIZE = 160 };
 
@@ -17,17 +16,11 @@ struct shape_options {
     const char *preset, *geometry, *overflow;
 };
 
-/* The codes of the three options for getopt_long(), and their lines for its table. */
-enum { SHAPE_PRESET = 0x1000, SHAPE_GEOMETRY, SHAPE_OVERFLOW };
-/* clang-format off */
-#define SHAPE_OPTIONS                                      \
-    {"preset", required_argument, NULL, SHAPE_PRESET},     \
-    {"geometry", required_argument, NULL, SHAPE_GEOMETRY}, \
-    {"overflow", required_argument, NULL, SHAPE_OVERFLOW}
-/* clang-format on */
+/* The names of an enum tw_overflow. */
+extern const char *const SHAPE_OVERFLOWS[];
 
-/* Takes the option, whose value is in optarg. Returns false if it is not one of the three. */
-bool shape_take(struct shape_options *options, int code);
+/* Adds the three options to a table. */
+void shape_options_add(struct option_table *table, struct shape_options *options);
 
 struct shape {
     struct tw_geometry geometry;

@@ -11,14 +11,14 @@
  */
 #include "stats_socket.h"
 
-#include "command.h"
+#include "clock.h"
+#include "json.h"
 
 #include <base/recent.h>
 #include <tickwheel/version.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { CLIENTS = 16, REQUEST_MAX = 64, ANSWER_MAX = 8192, SHARE = 10 };
@@ -69,13 +69,6 @@ static struct {
 static pthread_mutex_t recent_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tw__recent recent;
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * second_ns + (uint64_t)time.tv_nsec;
-}
-
 /* ---- the statistics -------------------------------------------------------------------------------------- */
 
 void stats_note(uint64_t late_ns)
@@ -83,41 +76,42 @@ void stats_note(uint64_t late_ns)
     if (!server.started)
         return;
     pthread_mutex_lock(&recent_lock);
-    tw__recent_add(&recent, now() / second_ns, late_ns);
+    tw__recent_add(&recent, monotonic_ns() / second_ns, late_ns);
     pthread_mutex_unlock(&recent_lock);
 }
 
-static json_int_t number(uint64_t value)
+const char *const LATE_NAMES[LATE_NUMBERS] = {"calls", "p50", "p90", "p99", "p999", "max"};
+
+static json_t *pack_lateness(const uint64_t late[LATE_NUMBERS])
 {
-    return value > INT64_MAX ? INT64_MAX : (json_int_t)value;
+    json_t *object = json_object();
+    for (int i = 0; i < LATE_NUMBERS; i++)
+        json_object_set_new(object, LATE_NAMES[i], json_number(late[i]));
+    return object;
 }
 
 static json_t *recent_lateness(void)
 {
     uint64_t sum[TW__HISTOGRAM_BUCKETS], most;
     pthread_mutex_lock(&recent_lock);
-    uint64_t calls = tw__recent_sum(&recent, now() / second_ns, sum, &most);
+    uint64_t calls = tw__recent_sum(&recent, monotonic_ns() / second_ns, sum, &most);
     pthread_mutex_unlock(&recent_lock);
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", number(calls), "p50",
-                     number(tw__histogram_percentile(sum, 0.5, most)), "p90",
-                     number(tw__histogram_percentile(sum, 0.9, most)), "p99",
-                     number(tw__histogram_percentile(sum, 0.99, most)), "p999",
-                     number(tw__histogram_percentile(sum, 0.999, most)), "max", number(most));
+    return pack_lateness((uint64_t[]){
+        calls, tw__histogram_percentile(sum, 0.5, most), tw__histogram_percentile(sum, 0.9, most),
+        tw__histogram_percentile(sum, 0.99, most), tw__histogram_percentile(sum, 0.999, most), most});
 }
 
 /* A percentile is up to 3 % too high, so it could exceed the maximum. */
-static json_int_t percentile(const struct tw_sched_info *stats, double share)
+static uint64_t percentile(const struct tw_sched_info *stats, double share)
 {
     uint64_t ns = tw_sched_late_percentile(server.sched, share);
-    return number(ns < stats->late_max_ns ? ns : stats->late_max_ns);
+    return ns < stats->late_max_ns ? ns : stats->late_max_ns;
 }
 
 static json_t *lateness(const struct tw_sched_info *stats)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", number(stats->fired), "p50",
-                     number(stats->late_p50_ns), "p90", percentile(stats, 0.9), "p99",
-                     number(stats->late_p99_ns), "p999", percentile(stats, 0.999), "max",
-                     number(stats->late_max_ns));
+    return pack_lateness((uint64_t[]){stats->fired, stats->late_p50_ns, percentile(stats, 0.9),
+                                      stats->late_p99_ns, percentile(stats, 0.999), stats->late_max_ns});
 }
 
 static json_t *forecast(void)
@@ -126,36 +120,42 @@ static json_t *forecast(void)
     json_t *array = json_array();
     tw_sched_forecast(server.sched, STATS_STEP_NS, STATS_STEPS, counts);
     for (int i = 0; i < STATS_STEPS; i++)
-        json_array_append_new(array, json_integer(number(counts[i])));
+        json_array_append_new(array, json_number(counts[i]));
     return array;
 }
 
 static json_t *counts(const struct tw_sched_info *stats)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pending",
-                     number(stats->pending), "keys", number(stats->keys), "running", number(stats->running),
-                     "added", number(stats->added), "again", number(stats->again), "fired",
-                     number(stats->fired), "cancelled", number(stats->cancelled), "moved", number(stats->moved),
-                     "handed", number(stats->handed), "refused", number(stats->refused), "skipped",
-                     number(stats->skipped), "memory", number(stats->memory));
+    const struct {
+        const char *name;
+        uint64_t value;
+    } all[] = {{"pending", stats->pending},     {"keys", stats->keys},       {"running", stats->running},
+               {"added", stats->added},         {"again", stats->again},     {"fired", stats->fired},
+               {"cancelled", stats->cancelled}, {"moved", stats->moved},     {"handed", stats->handed},
+               {"refused", stats->refused},     {"skipped", stats->skipped}, {"memory", stats->memory}};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        json_object_set_new(object, all[i].name, json_number(all[i].value));
+    return object;
 }
 
 static json_t *snapshot(void)
 {
     struct tw_sched_info stats;
     tw_sched_stats(server.sched, &stats, sizeof stats);
-    return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", STATS_PROTOCOL,
+    return json_pack("{s:i, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tickwheel_stats", STATS_PROTOCOL,
                      "version", TW_VERSION, "pid", (json_int_t)getpid(), "up_ns",
-                     number(now() - server.begun_ns), "counts", counts(&stats), "late_ns", lateness(&stats),
-                     "recent_late_ns", recent_lateness(), "run_max_ns", number(stats.run_max_ns),
-                     "forecast_step_ns", number(STATS_STEP_NS), "forecast", forecast());
+                     json_number(monotonic_ns() - server.begun_ns), "counts", counts(&stats), "late_ns",
+                     lateness(&stats), "recent_late_ns", recent_lateness(), "run_max_ns",
+                     json_number(stats.run_max_ns), "forecast_step_ns", json_number(STATS_STEP_NS), "forecast",
+                     forecast());
 }
 
 /* Renews the answer if it is too old. The pause until the next renewal is at least FRESH_NS and SHARE times
  * the duration of this one, so that renewals take at most a tenth of a core. */
 static void refresh(void)
 {
-    uint64_t begun_ns = now();
+    uint64_t begun_ns = monotonic_ns();
     if (begun_ns < server.fresh_until_ns)
         return;
     json_t *json = snapshot();
@@ -165,7 +165,7 @@ static void refresh(void)
         server.text[server.size++] = '\n';
     else
         server.size = 0; /* no memory: the client is dropped, and may connect again */
-    uint64_t ended_ns = now(), took_ns = ended_ns - begun_ns;
+    uint64_t ended_ns = monotonic_ns(), took_ns = ended_ns - begun_ns;
     server.fresh_until_ns = ended_ns + (took_ns * SHARE > FRESH_NS ? took_ns * SHARE : FRESH_NS);
 }
 
@@ -195,7 +195,7 @@ static void answer(struct client *client, const char *text, size_t size)
     memcpy(client->answer, text, size);
     client->size = size;
     client->sent = 0;
-    client->since_ns = now();
+    client->since_ns = monotonic_ns();
     client->ready_ns = client->since_ns + PAUSE_NS;
     send_answer(client);
 }
@@ -252,7 +252,7 @@ static void take_client(void)
     int fd = accept4(server.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            server.accept_ns = now() + REST_NS; /* no free descriptor: poll() would return at once */
+            server.accept_ns = monotonic_ns() + REST_NS; /* no free descriptor: poll() would return at once */
         return;
     }
     struct client *client = free_client(), extra;
@@ -260,7 +260,7 @@ static void take_client(void)
         client = &extra;
     client->fd = fd;
     client->asked = client->sent = client->size = 0;
-    client->since_ns = client->ready_ns = now();
+    client->since_ns = client->ready_ns = monotonic_ns();
     client->ended = false;
     if (client != &extra)
         return;
@@ -320,7 +320,7 @@ static void serve_client(struct client *client, short events, uint64_t now_ns)
  * end. */
 static bool wait_for_work(struct pollfd *fds)
 {
-    uint64_t now_ns = now(), wake_ns = UINT64_MAX;
+    uint64_t now_ns = monotonic_ns(), wake_ns = UINT64_MAX;
     bool deaf = now_ns < server.accept_ns;
     fds[0] = (struct pollfd){.fd = server.quit[0], .events = POLLIN};
     fds[1] = (struct pollfd){.fd = deaf ? -1 : server.listener, .events = POLLIN};
@@ -342,7 +342,7 @@ static void *serve(void *arg)
     struct pollfd fds[2 + CLIENTS];
     (void)arg;
     while (wait_for_work(fds)) {
-        uint64_t now_ns = now();
+        uint64_t now_ns = monotonic_ns();
         for (int i = 0; i < CLIENTS; i++)
             if (fds[2 + i].fd >= 0)
                 serve_client(&server.client[i], fds[2 + i].revents, now_ns);
@@ -354,16 +354,15 @@ static void *serve(void *arg)
 
 /* ---- beginning and end ----------------------------------------------------------------------------------- */
 
-bool stats_address(const char *what, const char *path, struct sockaddr_un *address)
+bool stats_take_path(const struct option_row *row)
 {
-    size_t size = strlen(path);
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (size > 0 && size < sizeof address->sun_path) {
-        memcpy(address->sun_path, path, size);
+    const char **path = row->to;
+    size_t size = strlen(optarg), most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    *path = optarg;
+    if (size > 0 && size <= most)
         return true;
-    }
-    complain("%s: expected a path of 1 to %zu bytes, found %zu: \"%s\"", what, sizeof address->sun_path - 1,
-             size, path);
+    complain("%s: %s: expected a path of 1 to %zu bytes, found %zu: \"%s\"", row->command, row->name, most,
+             size, optarg);
     return false;
 }
 
@@ -420,14 +419,14 @@ static bool bind_path(const char *path, const struct sockaddr_un *address)
 
 bool stats_open(const char *path)
 {
-    struct sockaddr_un address;
-    (void)stats_address("tickwheel run: --stats", path, &address); /* the options were checked */
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path));
     if (!clear_path(path, &address))
         return false;
     for (int i = 0; i < CLIENTS; i++)
         server.client[i].fd = -1;
     server.path = path;
-    server.begun_ns = now();
+    server.begun_ns = monotonic_ns();
     server.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (server.listener < 0 || pipe2(server.quit, O_CLOEXEC) != 0)
         return fail(path, strerror(errno));

@@ -6,19 +6,20 @@
 #ifndef COMMAND_STATS_SOCKET_H
 #define COMMAND_STATS_SOCKET_H
 
-#include <tickwheel/sched.h>
+#include "command.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/un.h>
+#include <tickwheel/sched.h>
 
 enum { STATS_PROTOCOL = 1, STATS_STEPS = 60 };
 #define STATS_REQUEST "stats\n"
 #define STATS_STEP_NS UINT64_C(1000000000)
 
-/* Makes the address of a socket. Returns false if the path does not fit; then it prints an error that begins
- * with `what`, for example "tickwheel run: --stats". */
-bool stats_address(const char *what, const char *path, struct sockaddr_un *address);
+/* How late calls were, in nanoseconds: the numbers of an answer, and their names. */
+enum late { LATE_CALLS, LATE_P50, LATE_P90, LATE_P99, LATE_P999, LATE_MAX, LATE_NUMBERS };
+extern const char *const LATE_NAMES[LATE_NUMBERS];
+
+/* Takes the option --stats into a const char *. Refuses a path that does not fit into an address. */
+bool stats_take_path(const struct option_row *row);
 
 /* Binds the socket to a path. Fails if another process listens there. Requires: the path fits; no other
  * thread runs yet, because the umask changes for a moment. Returns false on failure, after it has printed an

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "dial.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -8,17 +10,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 1000 }; /* for an address that has another one behind it */
-
-uint64_t dial_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static int fail(const struct dial *dial, char error[LINK_ERROR])
 {
@@ -36,7 +30,7 @@ static void hang_up(struct dial *dial)
 /* Starts to connect to one address. A child process does not inherit the socket. */
 static bool start(struct dial *dial, int family, const struct sockaddr *address, socklen_t size)
 {
-    dial->since_ms = dial_now_ms();
+    dial->since_ms = monotonic_ms();
     dial->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (dial->fd >= 0 && (connect(dial->fd, address, size) == 0 || errno == EINPROGRESS || errno == EINTR))
         return true;
@@ -99,7 +93,7 @@ int dial_step(struct dial *dial, char error[LINK_ERROR])
     struct pollfd waiting = {.fd = dial->fd, .events = POLLOUT};
     socklen_t size = sizeof dial->error;
     if (poll(&waiting, 1, 0) <= 0) {
-        if (dial->next == NULL || dial_now_ms() - dial->since_ms < PATIENCE_MS)
+        if (dial->next == NULL || monotonic_ms() - dial->since_ms < PATIENCE_MS)
             return 0;
         dial->error = ETIMEDOUT;
     } else if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &dial->error, &size) == 0 && dial->error == 0) {

@@ -18,9 +18,6 @@ struct dial {
     uint64_t since_ms;                 /* when this attempt began */
 };
 
-/* Returns the time on a clock that only goes forward. */
-uint64_t dial_now_ms(void);
-
 /* Starts to connect. Returns false on failure; `error` then says why. */
 bool dial_begin(struct dial *dial, const struct url *url, char error[LINK_ERROR]);
 

@@ -5,7 +5,9 @@
  */
 #include "link.h"
 
+#include "clock.h"
 #include "dial.h"
+#include "text.h"
 #include "tls.h"
 
 #include <errno.h>
@@ -62,35 +64,22 @@ static int broken_off(struct link *link, const char *why)
                   plain ? " before its first answer: if this port has TLS, use rediss://" : "");
 }
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-void link_clean(const char *from, char *to, size_t size)
-{
-    size_t i = 0;
-    for (; i + 1 < size && from[i] != '\0'; i++)
-        to[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
-    to[i] = '\0';
-}
-
 void link_explain(const struct link_target *target, const char *command, const char *reply,
                   char error[LINK_ERROR])
 {
     const char *user = *target->url.user != '\0' ? target->url.user : "default";
     char text[160], name[61];
-    link_clean(reply, text, sizeof text);
-    link_clean(user, name, sizeof name);
-    if (begins(reply, "NOAUTH"))
+    text_clean(text, sizeof text, tw_text(reply));
+    text_clean(name, sizeof name, tw_text(user));
+    if (text_begins(reply, "NOAUTH"))
         snprintf(error, LINK_ERROR,
                  "the server needs a password: set %s (and --user, unless it is the default user)",
                  target->password_variable);
-    else if (begins(reply, "WRONGPASS") || begins(reply, "ERR invalid password"))
+    else if (text_begins(reply, "WRONGPASS") || text_begins(reply, "ERR invalid password"))
         snprintf(error, LINK_ERROR, "the password of user %s is wrong, or there is no such user", name);
-    else if (begins(reply, "NOPERM"))
+    else if (text_begins(reply, "NOPERM"))
         snprintf(error, LINK_ERROR, "user %s has no permission for %s: %s", name, command, text);
-    else if (begins(reply, "ERR unknown command"))
+    else if (text_begins(reply, "ERR unknown command"))
         snprintf(error, LINK_ERROR,
                  "the server has no %s: its Tickwheel module is older than this command, or not loaded",
                  command);
@@ -261,25 +250,21 @@ static void file_logins(struct link *link)
 
 struct link *link_begin(const struct link_target *target, char error[LINK_ERROR])
 {
-    struct link *link = calloc(1, sizeof *link);
-    redisReader *reader = redisReaderCreate();
+    struct link *link = malloc(sizeof *link);
+    bool plain = target->url.transport != URL_TLS;
     snprintf(error, LINK_ERROR, "no memory");
-    if (link != NULL) {
-        *link = (struct link){.target = target,
-                              .dial = {.fd = -1},
-                              .reader = reader,
-                              .read_wants = POLLIN,
-                              .write_wants = POLLOUT};
-        file_logins(link);
-        bool plain = target->url.transport != URL_TLS;
-        if (reader != NULL && link->stage != BROKEN &&
-            (plain || (link->tls = tls_new(target, error)) != NULL) &&
-            dial_begin(&link->dial, &target->url, error))
-            return link;
-        link_close(link);
-    } else if (reader != NULL) {
-        redisReaderFree(reader);
-    }
+    if (link == NULL)
+        return NULL;
+    *link = (struct link){.target = target,
+                          .dial = {.fd = -1},
+                          .reader = redisReaderCreate(),
+                          .read_wants = POLLIN,
+                          .write_wants = POLLOUT};
+    file_logins(link);
+    if (link->reader != NULL && link->stage != BROKEN &&
+        (plain || (link->tls = tls_new(target, error)) != NULL) && dial_begin(&link->dial, &target->url, error))
+        return link;
+    link_close(link);
     return NULL;
 }
 
@@ -320,7 +305,8 @@ static int shake_on(struct link *link)
 /* Returns whether the server may accept the same login some time later. */
 static bool for_a_while(const char *reply)
 {
-    return begins(reply, "LOADING") || begins(reply, "BUSY") || begins(reply, "ERR max number of clients");
+    return text_begins(reply, "LOADING") || text_begins(reply, "BUSY") ||
+           text_begins(reply, "ERR max number of clients");
 }
 
 /* Takes the reply of AUTH or SELECT. Returns 1: we may go on, -1: the server has refused us. */
@@ -415,7 +401,7 @@ static int waited_in_vain(struct link *link, int patience_ms)
  * address. Returns false if the time is up; the link is then broken. */
 static bool wait_until(struct link *link, uint64_t end_ms, int patience_ms)
 {
-    uint64_t now_ms = dial_now_ms();
+    uint64_t now_ms = monotonic_ms();
     if (now_ms >= end_ms) {
         waited_in_vain(link, patience_ms);
         return false;
@@ -428,7 +414,7 @@ static bool wait_until(struct link *link, uint64_t end_ms, int patience_ms)
 
 struct link *link_open(const struct link_target *target, int patience_ms, char error[LINK_ERROR])
 {
-    uint64_t end_ms = dial_now_ms() + (uint64_t)patience_ms;
+    uint64_t end_ms = monotonic_ms() + (uint64_t)patience_ms;
     struct link *link = link_begin(target, error);
     if (link == NULL)
         return NULL;
@@ -443,7 +429,7 @@ struct link *link_open(const struct link_target *target, int patience_ms, char e
 
 redisReply *link_receive(struct link *link, int patience_ms, char error[LINK_ERROR])
 {
-    uint64_t end_ms = dial_now_ms() + (uint64_t)patience_ms;
+    uint64_t end_ms = monotonic_ms() + (uint64_t)patience_ms;
     redisReply *reply = NULL;
     while (link_pump(link, &reply, error) == 0)
         if (!wait_until(link, end_ms, patience_ms))

@@ -69,10 +69,6 @@ short link_events(const struct link *link);
  * is none yet; -1: the link is broken, and `error` says why. A broken link can only be closed. */
 int link_pump(struct link *link, redisReply **reply, char error[LINK_ERROR]);
 
-/* Copies a text of the server as far as `size` bytes have room for it, and replaces bytes that a terminal might
- * obey. */
-void link_clean(const char *from, char *to, size_t size);
-
 /* Writes an error reply of the server to `command` as a text for people, who then know how to mend it. */
 void link_explain(const struct link_target *target, const char *command, const char *reply,
                   char error[LINK_ERROR]);

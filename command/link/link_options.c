@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "link_options.h"
 
-#include "command.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -23,82 +21,62 @@ const char LINK_OPTIONS_HELP[] =
 
 static const char ADDRESS_USUAL[] = "127.0.0.1:7379", OTHER_VARIABLE[] = "REDISCLI_AUTH";
 
-bool link_options_has(int code)
-{
-    return code >= LINK_OPTION_REDIS && code <= LINK_OPTION_KEY;
-}
-
-static bool take_address(struct link_options *options, const char *command, const char *text)
+static bool take_address(const struct option_row *row)
 {
     char error[URL_ERROR];
-    if (url_parse(text, &options->target.url, error))
+    if (url_parse(optarg, row->to, error))
         return true;
-    complain("%s: --redis: %s", command, error);
+    complain("%s: --redis: %s", row->command, error);
     return false;
 }
 
-static bool take_db(struct link_options *options, const char *command)
+static bool take_user(const struct option_row *row)
 {
-    uint64_t number = 0;
-    options->has_db = option_number(command, "--db", 0, INT_MAX, &number);
-    options->db = (int)number;
-    return options->has_db;
-}
-
-static bool take_user(struct link_options *options, const char *command)
-{
-    options->user = optarg;
-    if (*optarg != '\0' && strlen(optarg) < URL_USER)
-        return true;
-    return option_refuse(command, "--user", "a name of 1 to 255 bytes", optarg);
+    const char **user = row->to;
+    *user = optarg;
+    return (*optarg != '\0' && strlen(optarg) < URL_USER) || option_refuse(row, "a name of 1 to 255 bytes");
 }
 
 /* Takes the name of a file, which must be readable now: a name that is wrong does not become right later. */
-static bool take_file(const char **file, const char *command, const char *option)
+static bool take_file(const struct option_row *row)
 {
+    const char **file = row->to;
     *file = optarg;
     if (access(optarg, R_OK) == 0)
         return true;
-    complain("%s: %s: expected a file that can be read, found \"%s\": %s", command, option, optarg,
+    complain("%s: %s: expected a file that can be read, found \"%s\": %s", row->command, row->name, optarg,
              strerror(errno));
     return false;
 }
 
-bool link_options_take(struct link_options *options, const char *command, int code)
+void link_options_add(struct option_table *table, struct link_options *options)
 {
     struct link_target *target = &options->target;
-    switch (code) {
-    case LINK_OPTION_REDIS:
-        options->has_address = true;
-        return take_address(options, command, optarg);
-    case LINK_OPTION_USER:
-        return take_user(options, command);
-    case LINK_OPTION_DB:
-        return take_db(options, command);
-    case LINK_OPTION_CACERT:
-        return take_file(&target->cacert, command, "--cacert");
-    case LINK_OPTION_CERT:
-        return take_file(&target->cert, command, "--cert");
-    default:
-        return take_file(&target->key, command, "--key");
-    }
+    options_other(table, "--redis", take_address, &target->url);
+    options_other(table, "--user", take_user, &options->user);
+    options_number(table, "--db", &options->db, 0, INT_MAX);
+    options_other(table, "--cacert", take_file, &target->cacert);
+    options_other(table, "--cert", take_file, &target->cert);
+    options_other(table, "--key", take_file, &target->key);
 }
 
-bool link_options_given(const struct link_options *options)
+bool link_options_given(const struct option_table *table)
 {
-    const struct link_target *target = &options->target;
-    return options->has_address || options->user != NULL || options->has_db || target->cacert != NULL ||
-           target->cert != NULL || target->key != NULL;
+    static const char *const NAMES[] = {"--redis", "--user", "--db", "--cacert", "--cert", "--key"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
+        if (options_given(table, NAMES[i]))
+            return true;
+    return false;
 }
 
 /* Returns why the options contradict each other; NULL: they do not. */
-static const char *contradiction(const struct link_options *options)
+static const char *contradiction(const struct link_options *options, bool has_db)
 {
     const struct link_target *target = &options->target;
     bool files = target->cacert != NULL || target->cert != NULL || target->key != NULL;
     if (options->user != NULL && *target->url.user != '\0')
         return "--user: the URL names a user already";
-    if (options->has_db && target->url.has_db)
+    if (has_db && target->url.has_db)
         return "--db: the URL names a database already";
     if (files && target->url.transport != URL_TLS)
         return "--cacert, --cert and --key are for TLS: expected --redis rediss://...";
@@ -132,20 +110,21 @@ static bool take_password(struct link_options *options, const char *command)
     return true;
 }
 
-bool link_options_end(struct link_options *options, const char *command, const char *variable)
+bool link_options_end(struct link_options *options, const struct option_table *table, const char *variable)
 {
     struct url *url = &options->target.url;
+    bool has_db = options_given(table, "--db");
     options->target.password_variable = variable;
-    if (!options->has_address)
-        take_address(options, command, ADDRESS_USUAL);
-    const char *error = contradiction(options);
+    if (!options_given(table, "--redis"))
+        (void)url_parse(ADDRESS_USUAL, url, (char[URL_ERROR]){0});
+    const char *error = contradiction(options, has_db);
     if (error != NULL) {
-        complain("%s: %s", command, error);
+        complain("%s: %s", table->command, error);
         return false;
     }
     if (options->user != NULL)
         snprintf(url->user, sizeof url->user, "%s", options->user);
-    if (options->has_db)
-        url->db = options->db;
-    return take_password(options, command);
+    if (has_db)
+        url->db = (int)options->db;
+    return take_password(options, table->command);
 }

@@ -2,6 +2,7 @@
 #include "url.h"
 
 #include "command.h"
+#include "text.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -102,13 +103,6 @@ static bool refuse(const struct attempt *attempt, const char *expected)
 
 /* ---- parts ----------------------------------------------------------------------------------------------- */
 
-static int digit_of(char c)
-{
-    static const char DIGITS[] = "0123456789abcdef";
-    const char *found = c == '\0' ? NULL : strchr(DIGITS, tolower((unsigned char)c));
-    return found == NULL ? -1 : (int)(found - DIGITS);
-}
-
 /* Decodes the bytes from `from` to `end`, and writes as many of them as fit. Returns the size of all decoded
  * bytes, or -1 if a % is not followed by two digits, or is %00. */
 static long decode(const struct attempt *attempt, const char *from, const char *end, char *to, size_t size)
@@ -117,9 +111,9 @@ static long decode(const struct attempt *attempt, const char *from, const char *
     for (; from < end; from++, count++) {
         int byte = (unsigned char)*from;
         if (attempt->encoded && byte == '%') {
-            if (end - from < 3 || digit_of(from[1]) < 0 || digit_of(from[2]) < 0)
+            if (end - from < 3 || text_hex_digit(from[1]) < 0 || text_hex_digit(from[2]) < 0)
                 return -1;
-            byte = digit_of(from[1]) * 16 + digit_of(from[2]);
+            byte = text_hex_digit(from[1]) * 16 + text_hex_digit(from[2]);
             from += 2;
         }
         if (byte == 0)

@@ -23,8 +23,9 @@
  */
 #include "forecast.h"
 
+#include "text.h"
+
 #include <math.h>
-#include <string.h>
 
 enum { SMALL_SLOT = 32, ROWS = 4 };
 
@@ -134,7 +135,7 @@ static void take_measured(struct forecast *f, double timers, const char *preset)
 {
     const struct measured *row = MEASURED;
     for (size_t i = 0; i < sizeof MEASURED / sizeof *MEASURED; i++)
-        if (strncmp(preset, MEASURED[i].preset, strlen(MEASURED[i].preset)) == 0)
+        if (text_begins(preset, MEASURED[i].preset))
             row = &MEASURED[i];
     int size = 0;
     while (size + 1 < ROWS && SIZES[size] < timers)

@@ -5,11 +5,8 @@
  * plan_options.c reads the options, layout.c and forecast.c do the arithmetic, plan_print.c and plan_json.c
  * print the result. This file compares the presets and recommends one.
  */
-#include "command.h"
 #include "figures.h"
-#include "plan_json.h"
-#include "plan_options.h"
-#include "plan_print.h"
+#include "plan_types.h"
 #include "weight.h"
 
 #include <math.h>

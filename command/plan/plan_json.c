@@ -2,8 +2,7 @@
  *
  * Prints a plan as one line of JSON. Times are in nanoseconds if the name ends in _ns, otherwise in ticks.
  */
-#include "plan_json.h"
-
+#include "plan_types.h"
 #include "weight.h"
 
 #include <inttypes.h>
@@ -18,10 +17,9 @@ static void print_level(const struct layout_level *level)
 
 static void print_layout(const struct layout *layout)
 {
-    static const char *const OVERFLOWS[] = {"reject", "rounds", "grow"};
     printf("\"overflow\": \"%s\", \"wheel_bytes\": %zu, \"range\": %" PRIu64 ", \"turn\": %" PRIu64
            ", \"levels_used\": %" PRIu32 ", \"levels\": [",
-           OVERFLOWS[layout->overflow], layout->bytes, layout->range, layout->turn, layout->used);
+           SHAPE_OVERFLOWS[layout->overflow], layout->bytes, layout->range, layout->turn, layout->used);
     for (uint32_t l = 0; l < layout->levels; l++) {
         printf("%s", l == 0 ? "" : ", ");
         print_level(&layout->level[l]);

@@ -2,141 +2,117 @@
  *
  * The options of `tickwheel plan`.
  */
-#include "plan_options.h"
-
-#include "command.h"
-#include "quantity.h"
+#include "plan_types.h"
 #include "task_line.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static const char HELP[] = "usage: tickwheel plan --timers N --tick TIME --max TIME [OPTIONS]\n"
-                           "       tickwheel plan --levels --tick TIME\n"
-                           "\n"
-                           "Finds the wheel for a number of pending timers. Prints its levels, its memory,\n"
-                           "how many timers are due and refiled on a tick, on average and at worst, and a\n"
-                           "comparison of the presets. Example, 5 million sessions of up to a week:\n"
-                           "\n"
-                           "  tickwheel plan --timers 5e6 --tick 1ms --max 7d\n"
-                           "\n"
-                           "Times are written 1ms, 0.5s, 7d or 1h30m, with the units ns us ms s m h d.\n"
-                           "Numbers are written 5000000, 5e6 or 5M, with the suffixes k, M and G.\n"
-                           "\n"
-                           "  --timers N         timers that are pending at a time, 1 to 1e12\n"
-                           "  --tick TIME        the length of a tick, 1ns to 1d\n"
-                           "  --max TIME         the longest delay, --tick to 213503d (584 years)\n"
-                           "  --lifetime TIME    how long a timer is pending on average, --tick to --max\n"
-                           "                     (default: --max)\n"
-                           "  --rate N           instead of --lifetime: timers added a second, where a move\n"
-                           "                     to a later time counts as one more timer\n"
-                           "%s"
-                           "  --sched            also print the memory of tasks of the scheduler\n"
-                           "  --redis BYTES      also print the memory of tasks of the Redis module, with\n"
-                           "                     payloads of BYTES bytes, 0 to 1e9\n"
-                           "  --json             print the plan as one line of JSON\n"
-                           "  --levels           print only the levels of each preset, as Markdown:\n"
-                           "                     granularity, range and memory\n"
-                           "\n"
-                           "The plan assumes that deadlines are independent of each other, and no denser\n"
-                           "far away than near. Then no tick refiles more timers than the worst tick in the\n"
-                           "plan, except once in 1e12 slots. One line of the plan tells the work if all\n"
-                           "deadlines lie on one tick.\n"
-                           "\n"
-                           "Exit status:\n"
-                           "  0  the plan is printed;\n"
-                           "  1  the wheel that the options name would refuse the longest delay;\n"
-                           "  2  the arguments are not valid.\n";
+static const char HELP_HEAD[] =
+    "usage: tickwheel plan --timers N --tick TIME --max TIME [OPTIONS]\n"
+    "       tickwheel plan --levels --tick TIME\n"
+    "\n"
+    "Finds the wheel for a number of pending timers. Prints its levels, its memory,\n"
+    "how many timers are due and refiled on a tick, on average and at worst, and a\n"
+    "comparison of the presets. Example, 5 million sessions of up to a week:\n"
+    "\n"
+    "  tickwheel plan --timers 5e6 --tick 1ms --max 7d\n"
+    "\n"
+    "Times are written 1ms, 0.5s, 7d or 1h30m, with the units ns us ms s m h d.\n"
+    "Numbers are written 5000000, 5e6 or 5M, with the suffixes k, M and G.\n"
+    "\n"
+    "  --timers N         timers that are pending at a time, 1 to 1e12\n"
+    "  --tick TIME        the length of a tick, 1ns to 1d\n"
+    "  --max TIME         the longest delay, --tick to 213503d (584 years)\n"
+    "  --lifetime TIME    how long a timer is pending on average, --tick to --max\n"
+    "                     (default: --max)\n"
+    "  --rate N           instead of --lifetime: timers added a second, where a move\n"
+    "                     to a later time counts as one more timer\n";
+
+static const char HELP_TAIL[] =
+    "  --sched            also print the memory of tasks of the scheduler\n"
+    "  --redis BYTES      also print the memory of tasks of the Redis module, with\n"
+    "                     payloads of BYTES bytes, 0 to 1e9\n"
+    "  --json             print the plan as one line of JSON\n"
+    "  --levels           print only the levels of each preset, as Markdown:\n"
+    "                     granularity, range and memory\n"
+    "\n"
+    "The plan assumes that deadlines are independent of each other, and no denser\n"
+    "far away than near. Then no tick refiles more timers than the worst tick in the\n"
+    "plan, except once in 1e12 slots. One line of the plan tells the work if all\n"
+    "deadlines lie on one tick.\n"
+    "\n"
+    "Exit status:\n"
+    "  0  the plan is printed;\n"
+    "  1  the wheel that the options name would refuse the longest delay;\n"
+    "  2  the arguments are not valid.\n";
 
 static const double timers_max = 1e12, payload_max = 1e9;
 static const uint64_t day_ns = UINT64_C(86400000000000);
 
-static void help(void)
+/* The factor of a suffix; 0 if the suffix is unknown. */
+static double scale_of(const char *suffix)
 {
-    printf(HELP, SHAPE_HELP);
+    static const struct {
+        const char *suffix;
+        double scale;
+    } KNOWN[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}};
+    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
+        if (strcmp(suffix, KNOWN[i].suffix) == 0)
+            return KNOWN[i].scale;
+    return 0;
 }
 
-static bool wrong(const char *option, const char *expected, const char *text)
+/* Reads a whole text as a number that is not negative, as people write it: 5000000, 5e6, 5M, 1.5k. Returns
+ * false if the text is anything else. The characters are checked first, because strtod() also accepts
+ * hexadecimal digits, "inf" and blanks. */
+static bool parse_quantity(const char *text, double *number)
 {
-    complain("tickwheel plan: %s: expected %s, found \"%s\"", option, expected, text);
-    return false;
+    char *end;
+    if (text[strspn(text, "0123456789.eE+-kMG")] != '\0' || strspn(text, "0123456789.") == 0)
+        return false;
+    double value = strtod(text, &end);
+    double scale = scale_of(end);
+    *number = value * scale;
+    return end != text && scale > 0 && isfinite(*number);
 }
 
-static bool read_timers(struct plan_options *o)
+static bool take_timers(const struct option_row *row)
 {
-    double *n = &o->timers;
-    return (quantity_parse(optarg, n) && *n >= 1 && *n <= timers_max && *n == floor(*n)) ||
-           wrong("--timers", "a whole number of timers, 1 to 1e12 (such as 5e6 or 5M)", optarg);
+    double *n = row->to;
+    return (parse_quantity(optarg, n) && *n >= 1 && *n <= timers_max && *n == floor(*n)) ||
+           option_refuse(row, "a whole number of timers, 1 to 1e12 (such as 5e6 or 5M)");
 }
 
-static bool read_tick(struct plan_options *o)
+static bool take_tick(const struct option_row *row)
 {
-    return (duration_parse(optarg, &o->tick_ns) && o->tick_ns >= 1 && o->tick_ns <= day_ns) ||
-           wrong("--tick", "the length of a tick, 1ns to 1d (such as 1ms)", optarg);
+    uint64_t *ns = row->to;
+    return (duration_parse(optarg, ns) && *ns >= 1 && *ns <= day_ns) ||
+           option_refuse(row, "the length of a tick, 1ns to 1d (such as 1ms)");
 }
 
-/* Reads --max or --lifetime. The bounds given by --tick and --max are checked after all options have been
+/* Takes --max or --lifetime. The bounds given by --tick and --max are checked after all options have been
  * read. */
-static bool read_time(const char *option, uint64_t *ns)
+static bool take_time(const struct option_row *row)
 {
+    uint64_t *ns = row->to;
     return (duration_parse(optarg, ns) && *ns > 0) ||
-           wrong(option, "a time, --tick to 213503d (such as 30s or 7d)", optarg);
+           option_refuse(row, "a time, --tick to 213503d (such as 30s or 7d)");
 }
 
-static bool read_rate(struct plan_options *o)
+static bool take_rate(const struct option_row *row)
 {
-    return (quantity_parse(optarg, &o->rate) && o->rate > 0) ||
-           wrong("--rate", "timers a second, more than 0 (such as 5000 or 5k)", optarg);
+    double *rate = row->to;
+    return (parse_quantity(optarg, rate) && *rate > 0) ||
+           option_refuse(row, "timers a second, more than 0 (such as 5000 or 5k)");
 }
 
-static bool read_redis(struct plan_options *o)
+static bool take_redis(const struct option_row *row)
 {
-    double *bytes = &o->redis_payload;
-    o->redis = true;
-    return (quantity_parse(optarg, bytes) && *bytes <= payload_max && *bytes == floor(*bytes)) ||
-           wrong("--redis", "the bytes of a payload, 0 to 1e9 (such as 100)", optarg);
-}
-
-enum { TIMERS = 1, TICK, MAX, LIFETIME, RATE, SCHED, REDIS, JSON, LEVELS };
-
-static const struct option LONG_OPTIONS[] = {
-    {"timers", required_argument, NULL, TIMERS}, {"tick", required_argument, NULL, TICK},
-    {"max", required_argument, NULL, MAX},       {"lifetime", required_argument, NULL, LIFETIME},
-    {"rate", required_argument, NULL, RATE},     SHAPE_OPTIONS,
-    {"sched", no_argument, NULL, SCHED},         {"redis", required_argument, NULL, REDIS},
-    {"json", no_argument, NULL, JSON},           {"levels", no_argument, NULL, LEVELS},
-    {"help", no_argument, NULL, OPTION_HELP},    {NULL, 0, NULL, 0},
-};
-
-/* Takes an option without a value, or an option of the shape, whose value is read later. */
-static bool take_plain(struct plan_options *o, int code)
-{
-    o->sched |= code == SCHED;
-    o->json |= code == JSON;
-    o->levels |= code == LEVELS;
-    shape_take(&o->shape, code);
-    return true;
-}
-
-static bool take_option(int code, void *arg)
-{
-    struct plan_options *o = arg;
-    switch (code) {
-    case TIMERS:
-        return read_timers(o);
-    case TICK:
-        return read_tick(o);
-    case MAX:
-        return read_time("--max", &o->max_ns);
-    case LIFETIME:
-        return read_time("--lifetime", &o->lifetime_ns);
-    case RATE:
-        return read_rate(o);
-    case REDIS:
-        return read_redis(o);
-    default:
-        return take_plain(o, code);
-    }
+    double *bytes = row->to;
+    return (parse_quantity(optarg, bytes) && *bytes <= payload_max && *bytes == floor(*bytes)) ||
+           option_refuse(row, "the bytes of a payload, 0 to 1e9 (such as 100)");
 }
 
 /* ---- combinations of options ----------------------------------------------------------------------------- */
@@ -153,11 +129,12 @@ static const char *missing(const struct plan_options *o)
 }
 
 /* True if any option besides --tick and --levels was given. */
-static bool asks_more(const struct plan_options *o)
+static bool asks_more(const struct option_table *table)
 {
-    const struct shape_options *s = &o->shape;
-    return o->timers > 0 || o->max_ns > 0 || o->lifetime_ns > 0 || o->rate > 0 || o->sched || o->redis ||
-           o->json || s->preset != NULL || s->geometry != NULL || s->overflow != NULL;
+    size_t given = 0;
+    for (size_t i = 0; i < table->count; i++)
+        given += table->row[i].given;
+    return given > (size_t)options_given(table, "--tick") + options_given(table, "--levels");
 }
 
 /* Checks that a time is from `least` (--tick) to `most` (which `most_name` names). Prints an error if not. */
@@ -174,14 +151,14 @@ static bool between(const char *option, uint64_t ns, uint64_t least, uint64_t mo
     return false;
 }
 
-static bool check(const struct plan_options *o)
+static bool check(const struct plan_options *o, const struct option_table *table)
 {
     const char *absent = missing(o);
     if (absent != NULL)
         complain("tickwheel plan: expected %s (try: tickwheel plan --help)", absent);
     else if (o->lifetime_ns > 0 && o->rate > 0)
         complain("tickwheel plan: --lifetime and --rate both tell how fast timers come and go: choose one");
-    else if (o->levels && asks_more(o))
+    else if (o->levels && asks_more(table))
         complain("tickwheel plan: --levels prints every preset and goes with --tick only");
     else if (o->levels)
         return true;
@@ -193,12 +170,23 @@ static bool check(const struct plan_options *o)
 
 int plan_options_read(struct plan_options *options, int argc, char **argv)
 {
-    static const struct option_reader READER = {":h", LONG_OPTIONS, take_option, help};
-    int status = options_read(&READER, argc, argv, options);
+    struct option_table table = {.command = "tickwheel plan", .help = {HELP_HEAD, SHAPE_HELP, HELP_TAIL}};
+    options_other(&table, "--timers", take_timers, &options->timers);
+    options_other(&table, "--tick", take_tick, &options->tick_ns);
+    options_other(&table, "--max", take_time, &options->max_ns);
+    options_other(&table, "--lifetime", take_time, &options->lifetime_ns);
+    options_other(&table, "--rate", take_rate, &options->rate);
+    shape_options_add(&table, &options->shape);
+    options_flag(&table, "--sched", &options->sched);
+    options_other(&table, "--redis", take_redis, &options->redis_payload);
+    options_flag(&table, "--json", &options->json);
+    options_flag(&table, "--levels", &options->levels);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
+    options->redis = options_given(&table, "--redis");
     if (optind == argc)
-        return check(options) ? -1 : COMMAND_INPUT;
+        return check(options, &table) ? -1 : COMMAND_INPUT;
     complain("tickwheel plan: expected options only, found \"%s\" (try: tickwheel plan --help)", argv[optind]);
     return COMMAND_INPUT;
 }

@@ -2,9 +2,8 @@
  *
  * Prints a plan for people, and the tables of levels for the documentation.
  */
-#include "plan_print.h"
-
 #include "figures.h"
+#include "plan_types.h"
 #include "weight.h"
 
 #include <inttypes.h>
@@ -26,14 +25,7 @@ static struct figure amount(double number)
 
 static struct figure memory(double bytes)
 {
-    static const char *const UNITS[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    struct figure figure;
-    int unit = 0;
-    for (; bytes >= 1024 && unit < 5; unit++)
-        bytes /= 1024;
-    snprintf(figure.text, sizeof figure.text, bytes >= 100 || unit == 0 ? "%.0f %s" : "%.3g %s", bytes,
-             UNITS[unit]);
-    return figure;
+    return figure_bytes(bytes, "bytes");
 }
 
 /* A number of ticks as a time; from a million years on, in millions of years. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plan: the options and, for each preset, its layout and forecast.
+ * A plan: the options and, for each preset, its layout and forecast. Its other files read the options and print
+ * the plan.
  */
 #ifndef COMMAND_PLAN_TYPES_H
 #define COMMAND_PLAN_TYPES_H
@@ -38,5 +39,16 @@ struct plan {
     uint32_t recommended; /* index in `preset` */
     const char *reason;
 };
+
+/* Reads the options.
+ * Returns: -1 to go on, or an exit status after it has printed the help text or an error. */
+int plan_options_read(struct plan_options *options, int argc, char **argv);
+
+/* Print a plan: for people, and as one line of JSON. */
+void plan_print(const struct plan *plan);
+void plan_json(const struct plan *plan);
+
+/* Prints the levels of each preset as Markdown, for ticks of `tick_ns`. */
+void plan_print_levels(uint64_t tick_ns);
 
 #endif

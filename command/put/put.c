@@ -4,6 +4,7 @@
  * commit that has it has returned.
  */
 #include "batch.h"
+#include "clock.h"
 #include "command.h"
 #include "delayed.h"
 #include "lines.h"
@@ -16,7 +17,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char COMMAND[] = "tickwheel put";
@@ -48,7 +48,7 @@ static char *join(int count, char **words)
 static int kept(struct tw_bytes id)
 {
     fputs("tickwheel put: the task ", stderr);
-    printable_write(id.data, id.size, true, SIZE_MAX, stderr);
+    printable_write(id, true, SIZE_MAX, stderr);
     fputs(" was not put: --if has kept everything as it was\n", stderr);
     return COMMAND_WRONG;
 }
@@ -118,13 +118,6 @@ static bool commit(struct put *put)
     return true;
 }
 
-static void sleep_ns(uint64_t ns)
-{
-    struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
-        ;
-}
-
 static const char *take(void *arg, const struct line *line)
 {
     struct put *put = arg;
@@ -168,16 +161,6 @@ static void print_summary(const struct put *put)
     fputc('\n', stderr);
 }
 
-/* Says which lines are not in the file. */
-static void complain_of_loss(const struct put *put)
-{
-    char text[200];
-    snprintf(text, sizeof text, "the lines after the first %" PRIu64 " %s not in the file",
-             put->batch.tally.lines,
-             put->batch.tally.lines == 1 ? "task, move or cancel are" : "tasks, moves and cancels are");
-    store_file_complain(put->store, COMMAND, put->options.store, text);
-}
-
 static int put_lines(struct put *put, int count, char **paths)
 {
     bool read = true;
@@ -198,7 +181,7 @@ static int put_lines(struct put *put, int count, char **paths)
         read &= reader_read(&put->reader, paths[i], NULL);
     bool good = commit(put);
     if (!good)
-        complain_of_loss(put);
+        batch_complain(&put->batch, COMMAND, put->options.store, "");
     if (!put->options.quiet)
         print_summary(put);
     batch_fini(&put->batch);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "put_options.h"
 
-#include "command.h"
-
-#include <stdio.h>
+#include <string.h>
 #include <task/limits.h>
 
 static const char HELP_HEAD[] =
@@ -53,37 +51,29 @@ static const char HELP_TAIL[] =
 
 static const char COMMAND[] = "tickwheel put";
 
-enum { OPTION_STORE = 1, OPTION_EVERY, OPTION_TIMES, OPTION_ACK, OPTION_STRICT, OPTION_QUIET };
-
-static bool take_flag(int code, struct put_options *options)
+static bool take_condition(const struct option_row *row)
 {
-    options->ack |= code == OPTION_ACK;
-    options->strict |= code == OPTION_STRICT;
-    options->quiet |= code == OPTION_QUIET;
-    return true;
-}
-
-static bool take_option(int code, void *arg)
-{
-    struct put_options *options = arg;
-    if (task_options_has(code))
-        return task_options_take(&options->task, COMMAND, code);
-    switch (code) {
-    case OPTION_STORE:
-        options->store = optarg;
-        return true;
-    case OPTION_EVERY:
-        return option_time(COMMAND, "--every", 1, tw__task_range(TW__TASK_IN_EVERY).most, &options->period_ns);
-    case OPTION_TIMES:
-        return option_number(COMMAND, "--times", 1, INT64_MAX, &options->times);
-    default:
-        return take_flag(code, options);
+    unsigned *taken = row->to;
+    static const struct {
+        const char *name;
+        unsigned condition;
+    } conditions[] = {
+        {"nx", TW_CONDITION_NX}, {"xx", TW_CONDITION_XX}, {"gt", TW_CONDITION_GT}, {"lt", TW_CONDITION_LT}};
+    const char *before = NULL, *found = NULL;
+    for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++) {
+        if (strcmp(optarg, conditions[i].name) == 0) {
+            found = conditions[i].name;
+            *taken |= conditions[i].condition;
+        } else if (*taken & conditions[i].condition) {
+            before = conditions[i].name;
+        }
     }
-}
-
-static void help(void)
-{
-    printf("%s%s%s", HELP_HEAD, TASK_OPTIONS_HELP, HELP_TAIL);
+    if (found == NULL)
+        return option_refuse(row, "nx, xx, gt or lt");
+    if (before == NULL)
+        return true;
+    complain("%s: the conditions are %s and %s: expected one of nx, xx, gt and lt", COMMAND, before, found);
+    return false;
 }
 
 /* Checks that the options can be combined. */
@@ -114,20 +104,21 @@ static bool check(const struct put_options *options, const char *first)
 
 int put_options_parse(int argc, char **argv, struct put_options *options)
 {
-    static const struct option LONG[] = {{"store", required_argument, NULL, OPTION_STORE},
-                                         TASK_OPTIONS,
-                                         {"if", required_argument, NULL, TASK_OPTION_IF},
-                                         {"keepdue", no_argument, NULL, TASK_OPTION_KEEPDUE},
-                                         {"every", required_argument, NULL, OPTION_EVERY},
-                                         {"times", required_argument, NULL, OPTION_TIMES},
-                                         {"ack", no_argument, NULL, OPTION_ACK},
-                                         {"strict", no_argument, NULL, OPTION_STRICT},
-                                         {"quiet", no_argument, NULL, OPTION_QUIET},
-                                         {"help", no_argument, NULL, OPTION_HELP},
-                                         {NULL, 0, NULL, 0}};
-    static const struct option_reader READER = {":h", LONG, take_option, help};
-    int status = options_read(&READER, argc, argv, options);
+    struct option_table table = {.command = COMMAND, .help = {HELP_HEAD, TASK_OPTIONS_HELP, HELP_TAIL}};
+    bool keepdue = false;
+    options_text(&table, "--store", &options->store);
+    task_options_add(&table, &options->task);
+    options_other(&table, "--if", take_condition, &options->task.conditions);
+    options_flag(&table, "--keepdue", &keepdue);
+    options_ns(&table, "--every", &options->period_ns, 1, tw__task_range(TW__TASK_IN_EVERY).most);
+    options_number(&table, "--times", &options->times, 1, INT64_MAX);
+    options_flag(&table, "--ack", &options->ack);
+    options_flag(&table, "--strict", &options->strict);
+    options_flag(&table, "--quiet", &options->quiet);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
+    if (keepdue)
+        options->task.conditions |= TW_CONDITION_KEEPDUE;
     return check(options, optind < argc ? argv[optind] : NULL) ? -1 : COMMAND_INPUT;
 }

@@ -32,31 +32,13 @@ struct restore {
     bool go;
 };
 
-enum { OPTION_STORE = 1, OPTION_GO };
-
-static bool take_option(int code, void *arg)
-{
-    struct restore *restore = arg;
-    if (code == OPTION_STORE)
-        restore->store = optarg;
-    restore->go |= code == OPTION_GO;
-    return true;
-}
-
-static void help(void)
-{
-    fputs(HELP, stdout);
-}
-
 /* Reads the arguments. Returns: -1 to go on, else an exit status. */
 static int parse(int argc, char **argv, struct restore *restore)
 {
-    static const struct option LONG[] = {{"store", required_argument, NULL, OPTION_STORE},
-                                         {"go", no_argument, NULL, OPTION_GO},
-                                         {"help", no_argument, NULL, OPTION_HELP},
-                                         {NULL, 0, NULL, 0}};
-    static const struct option_reader READER = {":h", LONG, take_option, help};
-    int status = options_read(&READER, argc, argv, restore);
+    struct option_table table = {.command = COMMAND, .help = {HELP}};
+    options_text(&table, "--store", &restore->store);
+    options_flag(&table, "--go", &restore->go);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
     if (restore->store == NULL) {

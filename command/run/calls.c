@@ -21,12 +21,12 @@ bool calls_stop(struct run *run)
            atomic_load(&run->stuck) || screen_error() != 0;
 }
 
-static void print_bytes(const struct job *job, const char *bytes, size_t size, FILE *out)
+static void print_bytes(const struct job *job, struct tw_bytes bytes, FILE *out)
 {
     if (job->queue == NULL)
-        fwrite(bytes, 1, size, out);
+        fwrite(bytes.data, 1, bytes.size, out);
     else
-        printable_write(bytes, size, false, SIZE_MAX, out);
+        printable_write(bytes, false, SIZE_MAX, out);
 }
 
 static bool print_line(const struct job *job)
@@ -37,12 +37,12 @@ static bool print_line(const struct job *job)
     if (out == NULL)
         return false;
     fprintf(out, "%s %" PRIu64 " ", job->due, job->late_us);
-    print_bytes(job, job->id, job->id_size, out);
-    if (job->payload_size > 0)
+    print_bytes(job, job->id, out);
+    if (job->payload.size > 0)
         fputc(' ', out);
-    print_bytes(job, job->payload, job->payload_size, out);
+    print_bytes(job, job->payload, out);
     fputc('\n', out);
-    bool good = fclose(out) == 0 && screen_print(line, size);
+    bool good = fclose(out) == 0 && screen_print((struct tw_bytes){line, size});
     free(line);
     return good;
 }

@@ -9,8 +9,7 @@
  */
 #include "children.h"
 
-#include "command.h"
-#include "screen.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,10 +21,9 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { FREE = 0, BEGINS = -1, SECOND_MS = 1000, MS_NS = 1000000, PATIENCE_MS = 60000 };
+enum { FREE = 0, BEGINS = -1, PATIENCE_MS = 60000 };
 
 struct child {
     pid_t process; /* or FREE, or BEGINS: the place is kept for a command that is being started */
@@ -47,13 +45,6 @@ struct children {
     size_t most;
     struct child child[];
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_MS + (uint64_t)now.tv_nsec / MS_NS;
-}
 
 static void wake(struct children *children)
 {
@@ -163,7 +154,7 @@ static void wait_until(struct children *children, uint64_t until_ms)
 {
     struct pollfd fds[] = {{.fd = children->ends, .events = POLLIN}, {.fd = children->wake, .events = POLLIN}};
     struct signalfd_siginfo info;
-    uint64_t ms = now_ms(), count, wait_ms = until_ms > ms ? until_ms - ms : 0;
+    uint64_t ms = monotonic_ms(), count, wait_ms = until_ms > ms ? until_ms - ms : 0;
     poll(fds, 2, until_ms == UINT64_MAX ? -1 : wait_ms < PATIENCE_MS ? (int)wait_ms : PATIENCE_MS);
     while (read(children->ends, &info, sizeof info) == (ssize_t)sizeof info)
         ;
@@ -177,7 +168,7 @@ static void *attend(void *arg)
     while (!atomic_load(&children->quit)) {
         wait_until(children, until_ms);
         report_ends(children);
-        until_ms = send_signals(children, now_ms());
+        until_ms = send_signals(children, monotonic_ms());
     }
     return NULL;
 }
@@ -245,7 +236,7 @@ int children_start(struct children *children, const struct job *job, void *task)
     if (error != 0)
         child.process = FREE;
     if (children->timeout_ms > 0)
-        child.signal_ms = now_ms() + children->timeout_ms + 1; /* the clock is rounded down */
+        child.signal_ms = monotonic_ms() + children->timeout_ms + 1; /* the clock is rounded down */
     pthread_mutex_lock(&children->lock);
     children->child[place] = child;
     pthread_mutex_unlock(&children->lock);
@@ -275,16 +266,6 @@ size_t children_running(struct children *children)
     return running;
 }
 
-void children_tell(struct children *children, const char *before, bool grace)
-{
-    size_t running = children_running(children);
-    if (running == 0)
-        return;
-    screen_hide();
-    complain("%stickwheel run: waiting for %zu running command%s; a second signal%s ends %s", before, running,
-             running == 1 ? "" : "s", grace ? ", or the end of --grace," : "", running == 1 ? "it" : "them");
-}
-
 void children_give_up(struct children *children)
 {
     atomic_fetch_add(&children->given_up, 1);
@@ -293,7 +274,7 @@ void children_give_up(struct children *children)
 
 void children_give_up_after(struct children *children, uint64_t grace_ms)
 {
-    atomic_store(&children->end_ms, now_ms() + grace_ms + 1);
+    atomic_store(&children->end_ms, monotonic_ms() + grace_ms + 1);
     wake(children);
 }
 

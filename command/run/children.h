@@ -39,10 +39,6 @@ int children_run(struct children *children, const struct job *job, enum children
 /* Returns how many commands run. */
 size_t children_running(struct children *children);
 
-/* Says that a stop waits for the commands that run, if there are any, after the text `before`. `grace`: they
- * have so long, and no longer. */
-void children_tell(struct children *children, const char *before, bool grace);
-
 /* Gives the commands up that run and that begin later: SIGTERM and, JOB_KILL_MS later or at the second call,
  * SIGKILL. A command that ends with status 0 has done its work. Threads: any, and signal handlers. */
 void children_give_up(struct children *children);

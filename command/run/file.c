@@ -83,17 +83,12 @@ static void tell_news(void)
  * that is to stay: somebody may mend it. */
 static void on_store_error(void *arg, int error, const char *message)
 {
-    const char *ends = error == TW_ECORRUPT && file.run->options->stay ? NULL : news_ends(error);
     (void)arg;
-    if (news_is_of_task(error))
-        news_task(&file.news, message);
-    else
-        news_file(&file.news, error, message, ends);
-    if (ends != NULL) {
-        atomic_store(&file.run->damaged, true);
-        calls_wake(file.run, true);
-        screen_quit();
-    }
+    if (!news_error(&file.news, error, message, file.run->options->stay))
+        return;
+    atomic_store(&file.run->damaged, true);
+    calls_wake(file.run, true);
+    screen_quit();
 }
 
 /* Asks whether to try once more, after a second, to put lines into the file. They are kept meanwhile, and no
@@ -112,23 +107,13 @@ static bool try_again(int error)
     return !calls_stop(file.run);
 }
 
-/* Says which lines are not in the file. */
-static void complain_of_lines(void)
-{
-    char text[200];
-    snprintf(text, sizeof text, "stopped; the lines after the first %" PRIu64 " %s not in the file",
-             file.batch.tally.lines,
-             file.batch.tally.lines == 1 ? "task, move or cancel are" : "tasks, moves and cancels are");
-    screen_hide();
-    store_file_complain(file.store, COMMAND, file.path, text);
-}
-
 /* Takes note of what has become of the lines that were taken. */
 static void see_batch(void)
 {
     if (file.batch.failed && !file.run->failed) {
         file.run->failed = true;
-        complain_of_lines();
+        screen_hide();
+        batch_complain(&file.batch, COMMAND, file.path, "stopped; ");
     }
     if (!file.batch.failed && file.lines_wait && file.batch.count == 0) {
         screen_hide();
@@ -189,7 +174,7 @@ static void print_count(int64_t count, const char *when, FILE *out)
         fprintf(out, "%" PRId64 " %s", count, when);
 }
 
-/* Says up to where the input was read, unless complain_of_lines() has. */
+/* Says up to where the input was read, unless the lines that are lost were told. */
 static void print_reading(const struct run *run, FILE *out)
 {
     if (!run->all_read && run->reader.number > 0 && !run->failed)

@@ -10,12 +10,14 @@
 #include "handler.h"
 
 #include "calls.h"
+#include "clock.h"
 #include "command.h"
 #include "screen.h"
 #include "task_line.h"
 
 #include <string.h>
-#include <time.h>
+
+enum { PAUSE_NS = 1000000000 };
 
 /* ---- lines that cannot be printed ------------------------------------------------------------------------ */
 
@@ -59,13 +61,12 @@ static void on_end(void *arg, void *task, enum children_end end, const char *err
  * once. */
 static enum tw_answer start_later(struct handler *handler, const char *text)
 {
-    const struct timespec pause = {.tv_sec = 1};
     if (screen_can_tell()) {
         screen_hide();
         complain("tickwheel run: the command of a task %s", text);
     }
     tally_command(handler->run->tally, CHILDREN_GIVEN_UP);
-    nanosleep(&pause, NULL);
+    sleep_ns(PAUSE_NS);
     return TW_ANSWER_BACK;
 }
 
@@ -90,16 +91,6 @@ static enum tw_answer start_command(struct handler *handler, struct job *job, st
 
 /* ---- the handler ----------------------------------------------------------------------------------------- */
 
-/* Returns how late a call is now, in microseconds. */
-static uint64_t late_us_of(const struct tw_job *of)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000,
-             from_us = of->late_from_ms * 1000;
-    return now_us > from_us ? now_us - from_us : 0;
-}
-
 /* A standby begins when it takes over. */
 static uint64_t began_ms_of(struct handler *handler)
 {
@@ -115,12 +106,10 @@ enum tw_answer handler_call(void *arg, struct tw_job *of)
 {
     struct handler *handler = arg;
     char due[TIME_SIZE];
-    struct job job = {.id = of->id.data,
-                      .id_size = of->id.size,
-                      .payload = of->payload.data != NULL ? of->payload.data : "",
-                      .payload_size = of->payload.size,
+    struct job job = {.id = of->id,
+                      .payload = of->payload.data != NULL ? of->payload : tw_text(""),
                       .due = due,
-                      .late_us = late_us_of(of),
+                      .late_us = job_late_us(of->late_from_ms),
                       .queue = of->queue,
                       .attempt = of->attempt};
     time_print(instant_of_ms(of->due_ms), due);

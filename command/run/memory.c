@@ -37,7 +37,8 @@ static bool run_command(struct job *job)
     job->command = run->options->exec;
     int error = children_run(run->children, job, &end);
     if (error != 0)
-        complain("tickwheel run: the command of task %s cannot be started: %s", job->id, strerror(error));
+        complain("tickwheel run: the command of task %s cannot be started: %s", (const char *)job->id.data,
+                 strerror(error));
     tally_command(run->tally, end);
     return end != CHILDREN_GIVEN_UP;
 }
@@ -49,10 +50,8 @@ static bool call(const struct tw_task *task, const struct when *first)
     struct value *value = task->arg;
     char due[TIME_SIZE];
     struct instant at = calendar_due(&run->calendar, first, value->period_ns, task->due_ns);
-    struct job job = {.id = value->id,
-                      .id_size = strlen(value->id),
-                      .payload = value_payload(value),
-                      .payload_size = strlen(value_payload(value)),
+    struct job job = {.id = tw_text(value->id),
+                      .payload = tw_text(value_payload(value)),
                       .due = due,
                       .late_us = task->late_ns / 1000};
     at.ns -= at.ns % 1000000;
@@ -201,7 +200,7 @@ static bool stop(void)
     screen_hide();
     if (!whole)
         complain("tickwheel run: there is no memory to write all of the tasks and lines that are left");
-    bool written = rest_write(run->options->rest, text, size, &on_stderr);
+    bool written = rest_write(run->options->rest, (struct tw_bytes){text, size}, &on_stderr);
     run->rest_above = on_stderr && size > 0;
     free(text);
     return written && whole;

@@ -39,7 +39,7 @@ static void print_pause(const char *queue, const char *path)
 {
     bool usual = strcmp(queue, "default") == 0;
     fputs("tickwheel run: queue ", stderr);
-    printable_write(queue, strlen(queue), false, SIZE_MAX, stderr);
+    printable_write(tw_text(queue), false, SIZE_MAX, stderr);
     fputs(" is paused: `tickwheel tasks --store ", stderr);
     printable_word(path, stderr);
     fputs(usual ? "" : " --queue ", stderr);

@@ -90,20 +90,19 @@ bool rest_file(const char *path, FILE *out)
     return good;
 }
 
-static bool write_output(const char *text, size_t size)
+static bool write_output(struct tw_bytes text)
 {
-    int error = screen_write(text, size);
+    int error = screen_write(text);
     if (error != 0)
         complain("standard output: cannot be written: %s", screen_reason(error));
     return error == 0;
 }
 
-bool rest_write(const char *path, const char *text, size_t size, bool *on_stderr)
+bool rest_write(const char *path, struct tw_bytes text, bool *on_stderr)
 {
-    bool good =
-        path == NULL || (strcmp(path, "-") == 0 ? write_output(text, size) : output_write(path, text, size));
+    bool good = path == NULL || (strcmp(path, "-") == 0 ? write_output(text) : output_write(path, text));
     *on_stderr = path == NULL || !good;
-    if (*on_stderr && fwrite(text, 1, size, stderr) < size)
+    if (*on_stderr && fwrite(text.data, 1, text.size, stderr) < text.size)
         good = false;
     return good;
 }

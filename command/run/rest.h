@@ -26,6 +26,6 @@ bool rest_file(const char *path, FILE *out);
 /* Writes the whole rest to `path`; NULL means standard error. If `path` cannot be written, the rest goes to
  * standard error. Returns: false in that case, or if standard error cannot be written either. *on_stderr tells
  * whether the rest is on standard error. */
-bool rest_write(const char *path, const char *text, size_t size, bool *on_stderr);
+bool rest_write(const char *path, struct tw_bytes text, bool *on_stderr);
 
 #endif

@@ -5,23 +5,22 @@
  * and no task waits or is under way any more.
  */
 #include "calls.h"
+#include "clock.h"
 #include "command.h"
 #include "engine.h"
 #include "figures.h"
-#include "lines.h"
 #include "memory.h"
 #include "rest.h"
 #include "screen.h"
 
 #include <base/saturate.h>
-#include <base/time.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char COMMAND[] = "tickwheel run";
@@ -69,19 +68,13 @@ static bool sleep_until_woken(uint64_t most_ms)
     return poll(&fd, 1, (int)(most_ms < ours_ms ? most_ms : ours_ms)) > 0;
 }
 
-/* A clock that nobody sets, and that goes on while the machine sleeps, as that of the tasks in memory. */
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-/* Sleeps for the duration of a `wait`. If the run is stopped meanwhile, notes the part that is left. */
+/* Sleeps for the duration of a `wait`. If the run is stopped meanwhile, notes the part that is left. The clock
+ * goes on while the machine sleeps, as that of the tasks in memory. */
 static void do_wait(uint64_t ns)
 {
-    uint64_t now_ns = clock_ns(), end_ns = tw__add_saturating(now_ns, calendar_scale(&run.calendar, ns));
-    for (; !calls_stop(&run) && now_ns < end_ns; now_ns = clock_ns())
+    uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+    uint64_t end_ns = tw__add_saturating(now_ns, calendar_scale(&run.calendar, ns));
+    for (; !calls_stop(&run) && now_ns < end_ns; now_ns = clock_ns(CLOCK_BOOTTIME))
         sleep_until_woken((end_ns - now_ns - 1) / MS_NS + 1);
     if (now_ns < end_ns)
         run.wait_ns = calendar_left(&run.calendar, end_ns, now_ns);
@@ -91,10 +84,9 @@ static void do_wait(uint64_t ns)
 static void rest_a_little(void)
 {
     char bytes[4096];
-    struct timespec pause = {0, (long)PAUSE_MS * MS_NS};
     while (read(run.wake[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
         ;
-    nanosleep(&pause, NULL);
+    sleep_ns((uint64_t)PAUSE_MS * MS_NS);
 }
 
 /* Waits for the last task. A call wakes us before its task has ended, so at first we ask again soon. */
@@ -184,7 +176,8 @@ static void limit_commands(void)
     if (options.has_grace)
         children_give_up_after(run.children, options.grace_ms);
     if (run.signalled) /* if the rest goes to standard error, that is to be an input file */
-        children_tell(run.children, run.unread != NULL && options.rest == NULL ? "# " : "", options.has_grace);
+        job_tell_waiting(run.unread != NULL && options.rest == NULL ? "# tickwheel run" : COMMAND,
+                         children_running(run.children), options.has_grace);
 }
 
 static void print_lines(FILE *out)
@@ -252,7 +245,7 @@ static bool prepare(void)
     screen_begin(!options.quiet, options.exec != NULL, true);
     run.calendar.speed = options.speed;
     run.tally = tally_new();
-    if (run.tally == NULL || !lines_pipe(run.wake)) {
+    if (run.tally == NULL || pipe2(run.wake, O_CLOEXEC | O_NONBLOCK) != 0) {
         complain("%s: the run cannot be started: %s", COMMAND, strerror(errno));
         return false;
     }

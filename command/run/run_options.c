@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "run_options.h"
 
-#include "command.h"
 #include "job.h"
 #include "rest.h"
 #include "stats_socket.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const char HELP_HEAD[] =
@@ -112,147 +110,72 @@ static const char HELP_TAIL[] =
 
 static const char COMMAND[] = "tickwheel run";
 
-static bool parse_speed(const char *text, double *speed)
+static bool take_speed(const struct option_row *row)
 {
+    double *speed = row->to;
     char *end;
-    *speed = strtod(text, &end);
-    if (end != text && *end == '\0' && *speed >= 0.001 && *speed <= 1e6)
-        return true;
-    return option_refuse(COMMAND, "--speed", "a number from 0.001 to 1000000", text);
-}
-
-enum {
-    OPTION_EXEC = 1,
-    OPTION_JOBS,
-    OPTION_TIMEOUT,
-    OPTION_GRACE,
-    OPTION_SPEED,
-    OPTION_REST,
-    OPTION_STATS,
-    OPTION_STORE,
-    OPTION_STAY,
-    OPTION_STANDBY,
-    OPTION_STRICT,
-    OPTION_QUIET
-};
-
-static bool take_flag(int code, struct run_options *options)
-{
-    options->stay |= code == OPTION_STAY;
-    options->standby |= code == OPTION_STANDBY;
-    options->strict |= code == OPTION_STRICT;
-    options->quiet |= code == OPTION_QUIET;
-    return true;
-}
-
-static bool take_option(int code, void *arg)
-{
-    struct run_options *options = arg;
-    if (task_options_has(code))
-        return task_options_take(&options->task, COMMAND, code);
-    switch (code) {
-    case OPTION_EXEC:
-        options->exec = optarg;
-        return true;
-    case OPTION_JOBS:
-        return option_number(COMMAND, "--jobs", 1, JOBS_MAX, &options->jobs);
-    case OPTION_TIMEOUT:
-        return option_ms(COMMAND, "--timeout", 1, JOB_TIMEOUT_MAX_MS, &options->timeout_ms);
-    case OPTION_GRACE:
-        options->has_grace = true;
-        return option_ms(COMMAND, "--grace", 0, JOB_DAY_MS, &options->grace_ms);
-    case OPTION_SPEED:
-        return parse_speed(optarg, &options->speed);
-    case OPTION_REST:
-        options->rest = optarg;
-        return true;
-    case OPTION_STATS:
-        options->stats = optarg;
-        return stats_address("tickwheel run: --stats", optarg, &(struct sockaddr_un){0});
-    case OPTION_STORE:
-        options->store = optarg;
-        return true;
-    default:
-        return take_flag(code, options);
-    }
-}
-
-static void help(void)
-{
-    printf("%s%s%s%s", HELP_HEAD, HELP_STORE, TASK_OPTIONS_HELP, HELP_TAIL);
+    *speed = strtod(optarg, &end);
+    return (end != optarg && *end == '\0' && *speed >= 0.001 && *speed <= 1e6) ||
+           option_refuse(row, "a number from 0.001 to 1000000");
 }
 
 /* ---- options that exclude each other --------------------------------------------------------------------- */
 
-/* Refuses the first of some options that was given. */
-struct excluded {
-    const char *name;
-    bool given;
-};
-
-static bool exclude(const struct excluded *options, size_t count, const char *why)
+/* Refuses the first option that was given of some, whose list NULL ends. */
+static bool exclude(const struct option_table *table, const char *const *names, const char *why)
 {
-    for (size_t i = 0; i < count; i++)
-        if (options[i].given) {
-            complain("tickwheel run: %s %s", options[i].name, why);
-            return false;
-        }
-    return true;
+    while (*names != NULL && !options_given(table, *names))
+        names++;
+    if (*names != NULL)
+        complain("%s: %s %s", COMMAND, *names, why);
+    return *names == NULL;
 }
 
-static bool check(const struct run_options *options)
+static bool has_no_use(bool given, const char *option, const char *why)
 {
-    const struct task_options *task = &options->task;
-    const struct excluded with_store[] = {{"--queue", task->queue != NULL},
-                                          {"--tries", task->tries > 0},
-                                          {"--backoff", task->backoff_ms > 0},
-                                          {"--factor", task->factor > 0},
-                                          {"--backoff-max", task->backoff_max_ms > 0},
-                                          {"--jitter", task->jitter > 0},
-                                          {"--missed", task->missed_given},
-                                          {"--max-late", task->max_late_ms > 0},
-                                          {"--stay", options->stay},
-                                          {"--standby", options->standby}};
-    const struct excluded with_exec[] = {{"--timeout", options->timeout_ms > 0},
-                                         {"--grace", options->has_grace}};
-    if (options->exec == NULL && !exclude(with_exec, sizeof with_exec / sizeof with_exec[0], "needs --exec"))
+    if (given)
+        complain("%s: %s has no use with --store: %s", COMMAND, option, why);
+    return given;
+}
+
+static bool check(const struct run_options *options, const struct option_table *table)
+{
+    static const char *const OF_EXEC[] = {"--timeout", "--grace", NULL};
+    static const char *const OF_STORE[] = {"--queue",       "--tries",   "--backoff", "--factor",
+                                           "--backoff-max", "--jitter",  "--missed",  "--max-late",
+                                           "--stay",        "--standby", NULL};
+    if (options->exec == NULL && !exclude(table, OF_EXEC, "needs --exec"))
         return false;
     if (options->store == NULL)
-        return exclude(with_store, sizeof with_store / sizeof with_store[0], "needs --store");
-    return exclude(&(struct excluded){"--rest", options->rest != NULL}, 1,
-                   "has no use with --store: every task is in the file") &&
-           exclude(&(struct excluded){"--speed", options->speed != 1}, 1,
-                   "has no use with --store: the times in the file are those of the clock") &&
-           exclude(&(struct excluded){"--stats", options->stats != NULL}, 1,
-                   "has no use with --store: `tickwheel top --store` reads the file");
+        return exclude(table, OF_STORE, "needs --store");
+    return !has_no_use(options->rest != NULL, "--rest", "every task is in the file") &&
+           !has_no_use(options->speed != 1, "--speed", "the times in the file are those of the clock") &&
+           !has_no_use(options->stats != NULL, "--stats", "`tickwheel top --store` reads the file");
 }
 
 int run_options_parse(int argc, char **argv, struct run_options *options)
 {
-    static const struct option LONG[] = {{"exec", required_argument, NULL, OPTION_EXEC},
-                                         {"jobs", required_argument, NULL, OPTION_JOBS},
-                                         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-                                         {"grace", required_argument, NULL, OPTION_GRACE},
-                                         {"speed", required_argument, NULL, OPTION_SPEED},
-                                         {"rest", required_argument, NULL, OPTION_REST},
-                                         {"stats", required_argument, NULL, OPTION_STATS},
-                                         {"store", required_argument, NULL, OPTION_STORE},
-                                         TASK_OPTIONS,
-                                         {"stay", no_argument, NULL, OPTION_STAY},
-                                         {"standby", no_argument, NULL, OPTION_STANDBY},
-                                         {"strict", no_argument, NULL, OPTION_STRICT},
-                                         {"quiet", no_argument, NULL, OPTION_QUIET},
-                                         {"help", no_argument, NULL, OPTION_HELP},
-                                         {NULL, 0, NULL, 0}};
-    static const struct option_reader READER = {":h", LONG, take_option, help};
+    struct option_table table = {.command = COMMAND,
+                                 .help = {HELP_HEAD, HELP_STORE, TASK_OPTIONS_HELP, HELP_TAIL}};
     options->jobs = JOBS_DEFAULT;
     options->speed = 1;
-    int status = options_read(&READER, argc, argv, options);
+    options_text(&table, "--exec", &options->exec);
+    options_number(&table, "--jobs", &options->jobs, 1, JOBS_MAX);
+    options_ms(&table, "--timeout", &options->timeout_ms, 1, JOB_TIMEOUT_MAX_MS);
+    options_ms(&table, "--grace", &options->grace_ms, 0, JOB_DAY_MS);
+    options_other(&table, "--speed", take_speed, &options->speed);
+    options_text(&table, "--rest", &options->rest);
+    options_other(&table, "--stats", stats_take_path, &options->stats);
+    options_text(&table, "--store", &options->store);
+    task_options_add(&table, &options->task);
+    options_flag(&table, "--stay", &options->stay);
+    options_flag(&table, "--standby", &options->standby);
+    options_flag(&table, "--strict", &options->strict);
+    options_flag(&table, "--quiet", &options->quiet);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
-    if (!check(options))
-        return COMMAND_INPUT;
-    if (options->rest != NULL && !rest_check(options->rest))
-        return COMMAND_INPUT;
-    return -1;
+    options->has_grace = options_given(&table, "--grace");
+    bool good = check(options, &table) && (options->rest == NULL || rest_check(options->rest));
+    return good ? -1 : COMMAND_INPUT;
 }

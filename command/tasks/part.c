@@ -16,7 +16,8 @@ bool part_write(struct part *part, const struct tasks *tasks, const char *undone
     size_t size = 0;
     part->out = open_memstream(&text, &size);
     if (part->out != NULL) {
-        part->failed |= tw_store_snapshot(tasks->store, part->read, part->arg) != 0;
+        bool looked = tw_store_snapshot(tasks->store, part->read, part->arg) == 0; /* read() may set `failed` */
+        part->failed |= !looked;
         part->lost |= fclose(part->out) != 0;
     }
     part->lost |= part->out == NULL;

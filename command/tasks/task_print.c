@@ -7,7 +7,6 @@
 #include "task_line.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <task/words.h>
 
 enum { MS_NS = 1000000, ID_COLUMNS = 24, PAYLOAD_COLUMNS = 60, ERROR_COLUMNS = 40 };
@@ -29,7 +28,7 @@ struct figure figure_until(uint64_t ms, uint64_t now_ms)
 void task_print_head(const char *queue, bool dead, FILE *out)
 {
     fputs("queue ", out);
-    printable_write(queue, strlen(queue), false, SIZE_MAX, out);
+    printable_write(tw_text(queue), false, SIZE_MAX, out);
     if (dead)
         fprintf(out, "\n  %-24s  %-10s  %-7s  %-24s  %-40s  payload\n", "dead", "when", "tries", "id", "error");
     else
@@ -39,9 +38,9 @@ void task_print_head(const char *queue, bool dead, FILE *out)
 
 /* Writes bytes in a column, which a longer text widens, and two blanks behind it; in the last column, whose
  * width is 0, no blanks. */
-static void print_padded(const void *bytes, size_t size, bool exact, size_t wide, size_t most, FILE *out)
+static void print_padded(struct tw_bytes bytes, bool exact, size_t wide, size_t most, FILE *out)
 {
-    size_t used = printable_write(bytes, size, exact, most, out);
+    size_t used = printable_write(bytes, exact, most, out);
     fprintf(out, "%*s", wide == 0 ? 0 : (int)(used < wide ? wide - used : 0) + 2, "");
 }
 
@@ -78,11 +77,11 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
     if (!dead)
         fprintf(out, "%-9s  ", every(task).text);
     bool more = task->payload.data != NULL;
-    print_padded(task->id.data, task->id.size, true, dead || more ? ID_COLUMNS : 0, SIZE_MAX, out);
+    print_padded(task->id, true, dead || more ? ID_COLUMNS : 0, SIZE_MAX, out);
     if (dead)
-        print_padded(error, strlen(error), false, more ? ERROR_COLUMNS : 0, ERROR_COLUMNS, out);
+        print_padded(tw_text(error), false, more ? ERROR_COLUMNS : 0, ERROR_COLUMNS, out);
     if (more)
-        printable_write(task->payload.data, task->payload.size, false, PAYLOAD_COLUMNS, out);
+        printable_write(task->payload, false, PAYLOAD_COLUMNS, out);
     fputc('\n', out);
 }
 
@@ -107,8 +106,8 @@ static void put_waits(json_t *object, const struct tw_store_task *task)
 bool task_print_json(const struct tw_store_task *task, FILE *out)
 {
     json_t *object = json_object();
-    json_put_bytes(object, "queue", task->queue, strlen(task->queue));
-    json_put_bytes(object, "id", task->id.data, task->id.size);
+    json_put_bytes(object, "queue", tw_text(task->queue));
+    json_put_bytes(object, "id", task->id);
     json_object_set_new(object, "state", json_string(tw__task_state_name(task->state)));
     json_object_set_new(object, "due_ms", json_number(task->due_ms));
     json_object_set_new(object, "next_ms",
@@ -127,7 +126,7 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     if (task->state == TW_STATE_DEAD)
         json_object_set_new(object, "dead_ms", json_number(task->dead_ms));
     if (task->error != NULL)
-        json_put_bytes(object, "error", task->error, strlen(task->error));
-    json_put_bytes(object, "payload", task->payload.data, task->payload.size);
+        json_put_bytes(object, "error", tw_text(task->error));
+    json_put_bytes(object, "payload", task->payload);
     return json_line(object, out);
 }

@@ -10,8 +10,6 @@
 #include "task_print.h"
 #include "tasks_action.h"
 
-#include <string.h>
-
 static const char *queue_of(const struct tasks *tasks)
 {
     return tasks->options->queue != NULL ? tasks->options->queue : TASK_QUEUE;
@@ -25,34 +23,41 @@ static struct tw_store_name name_of(const struct tasks *tasks)
 
 /* ---- results --------------------------------------------------------------------------------------------- */
 
+static json_t *result_of(const struct tasks *tasks)
+{
+    json_t *object = json_object();
+    json_put_bytes(object, "queue", tw_text(queue_of(tasks)));
+    json_put_bytes(object, "id", tasks->options->id);
+    return object;
+}
+
 /* Prints the effect on the task of --id: "cancelled". The status is 1 if nothing was done. */
 static int told(const struct tasks *tasks, const char *effect, bool good)
 {
-    const struct tasks_options *options = tasks->options;
-    if (options->json) {
-        json_t *object = json_object();
-        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
-        json_put_bytes(object, "id", options->id.data, options->id.size);
+    if (tasks->options->json) {
+        json_t *object = result_of(tasks);
         json_object_set_new(object, "result", json_string(effect));
         json_line(object, stdout);
     } else {
         FILE *out = good ? stdout : stderr;
-        printable_write(options->id.data, options->id.size, true, SIZE_MAX, out);
+        printable_write(tasks->options->id, true, SIZE_MAX, out);
         fprintf(out, ": %s\n", effect);
     }
     return good ? COMMAND_GOOD : COMMAND_WRONG;
 }
 
-/* Prints a number of tasks with its name: "3 tasks replayed". */
-static int told_count(const struct tasks *tasks, const char *name, uint64_t count)
+/* Prints a number of tasks with its effect: "3 tasks replayed"; with an ID, the effect alone or, of 0 tasks,
+ * that there is `none`. */
+static int told_count(const struct tasks *tasks, const char *effect, uint64_t count, const char *none)
 {
+    if (tasks->options->id.data != NULL)
+        return told(tasks, count > 0 ? effect : none, count > 0);
     if (tasks->options->json) {
-        json_t *object = json_object();
-        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
-        json_object_set_new(object, name, json_integer((json_int_t)count));
+        json_t *object = result_of(tasks);
+        json_object_set_new(object, effect, json_number(count));
         json_line(object, stdout);
     } else {
-        printf("%s task%s %s\n", figure_count(count).text, count == 1 ? "" : "s", name);
+        printf("%s task%s %s\n", figure_count(count).text, count == 1 ? "" : "s", effect);
     }
     return COMMAND_GOOD;
 }
@@ -85,52 +90,33 @@ static int move_task(const struct tasks *tasks)
 
 static int replay(const struct tasks *tasks)
 {
-    const struct tasks_options *options = tasks->options;
     uint64_t count;
-    if (tw_store_replay(tasks->store, name_of(tasks), options->due_ms, &count) != 0)
+    if (tw_store_replay(tasks->store, name_of(tasks), tasks->options->due_ms, &count) != 0)
         return tasks_failed(tasks, "no task is replayed");
-    if (options->id.data == NULL)
-        return told_count(tasks, "replayed", count);
-    return count > 0 ? told(tasks, "replayed", true) : told(tasks, "there is no dead task with this ID", false);
+    return told_count(tasks, "replayed", count, "there is no dead task with this ID");
 }
 
 static int promote(const struct tasks *tasks)
 {
-    const struct tasks_options *options = tasks->options;
     uint64_t count;
     if (tw_store_promote(tasks->store, name_of(tasks), &count) != 0)
         return tasks_failed(tasks, "no task is promoted");
-    if (options->id.data == NULL)
-        return told_count(tasks, "promoted", count);
-    return count > 0 ? told(tasks, "promoted", true)
-                     : told(tasks, "there is no waiting task with this ID", false);
-}
-
-static int purge_all(const struct tasks *tasks, uint64_t before_ms)
-{
-    uint64_t count = 0, purged;
-    int error;
-    do {
-        error = tw_store_purge(tasks->store, name_of(tasks), before_ms, &purged);
-        count += error == 0 ? purged : 0;
-    } while (error == 0 && purged > 0);
-    return error != 0 ? tasks_failed(tasks, "not all dead tasks are removed")
-                      : told_count(tasks, "purged", count);
+    return told_count(tasks, "promoted", count, "there is no waiting task with this ID");
 }
 
 /* A task that has died in this millisecond is removed too, unless --older says otherwise. A task that dies
- * meanwhile stays, so the calls come to their end. */
+ * meanwhile stays, so the calls for all tasks come to their end. */
 static int purge(const struct tasks *tasks)
 {
-    const struct tasks_options *options = tasks->options;
-    uint64_t now_ms = tw_store_now() + 1;
-    uint64_t before_ms = now_ms > options->older_ms ? now_ms - options->older_ms : 0;
-    if (options->id.data == NULL)
-        return purge_all(tasks, before_ms);
-    uint64_t count;
-    if (tw_store_purge(tasks->store, name_of(tasks), before_ms, &count) != 0)
-        return tasks_failed(tasks, "no task is removed");
-    return count > 0 ? told(tasks, "purged", true) : told(tasks, "there is no dead task with this ID", false);
+    uint64_t now_ms = tw_store_now() + 1, older_ms = tasks->options->older_ms, count = 0, purged;
+    uint64_t before_ms = now_ms > older_ms ? now_ms - older_ms : 0;
+    bool all = tasks->options->id.data == NULL;
+    do {
+        if (tw_store_purge(tasks->store, name_of(tasks), before_ms, &purged) != 0)
+            return tasks_failed(tasks, all ? "not all dead tasks are removed" : "no task is removed");
+        count += purged;
+    } while (all && purged > 0);
+    return told_count(tasks, "purged", count, "there is no dead task with this ID");
 }
 
 static int pause_queue(const struct tasks *tasks, bool paused)
@@ -139,15 +125,14 @@ static int pause_queue(const struct tasks *tasks, bool paused)
     if (tw_store_pause(tasks->store, queue_of(tasks), paused, &changed) != 0)
         return tasks_failed(tasks, paused ? "the queue is not paused" : "the pause is not ended");
     if (tasks->options->json) {
-        json_t *object = json_object();
-        json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
+        json_t *object = result_of(tasks);
         json_object_set_new(object, "paused", json_boolean(paused));
         json_object_set_new(object, "changed", json_boolean(changed));
         json_line(object, stdout);
         return COMMAND_GOOD;
     }
     fputs("queue ", stdout);
-    printable_write(queue_of(tasks), strlen(queue_of(tasks)), false, SIZE_MAX, stdout);
+    printable_write(tw_text(queue_of(tasks)), false, SIZE_MAX, stdout);
     printf(": %s%s\n", changed ? "" : "already ", paused ? "paused" : changed ? "resumed" : "not paused");
     return COMMAND_GOOD;
 }

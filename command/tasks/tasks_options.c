@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "tasks_options.h"
 
-#include "command.h"
 #include "delayed.h"
 #include "printable.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMAND]\n"
@@ -61,125 +59,71 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "     cancel, move, replay, promote or purge, or --if has kept its time;\n"
                            "  2  arguments are wrong.\n";
 
-enum {
-    OPTION_STORE = 1,
-    OPTION_QUEUE,
-    OPTION_JSON,
-    OPTION_COUNT,
-    OPTION_STEP,
-    OPTION_STEPS,
-    OPTION_IF,
-    OPTION_ALL,
-    OPTION_OLDER,
-    OPTIONS
-};
-
 enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
 
-/* The commands: the least and the most arguments, of which the first is an ID and the second a time, and the
- * options that are for them alone. */
+/* The commands: the least and the most arguments, of which the first is an ID and the second a time. */
 static const struct {
     const char *name, *expects;
     enum action action;
     int least, most;
-    unsigned options;
 } ACTIONS[] = {
-    {"list", "no argument", ACTION_LIST, 0, 0, 1U << OPTION_COUNT},
-    {"next", "no argument", ACTION_NEXT, 0, 0, 0},
-    {"forecast", "no argument", ACTION_FORECAST, 0, 0, 1U << OPTION_STEP | 1U << OPTION_STEPS},
-    {"dead", "no argument", ACTION_DEAD, 0, 0, 1U << OPTION_COUNT},
-    {"replay", "an ID or --all, and perhaps a time", ACTION_REPLAY, 1, 2, 1U << OPTION_ALL},
-    {"promote", "an ID or --all", ACTION_PROMOTE, 1, 1, 1U << OPTION_ALL},
-    {"cancel", "an ID", ACTION_CANCEL, 1, 1, 0},
-    {"move", "an ID and a time", ACTION_MOVE, 2, 2, 1U << OPTION_IF},
-    {"pause", "no argument", ACTION_PAUSE, 0, 0, 0},
-    {"resume", "no argument", ACTION_RESUME, 0, 0, 0},
-    {"purge", "an ID or no argument", ACTION_PURGE, 0, 1, 1U << OPTION_OLDER},
+    {"list", "no argument", ACTION_LIST, 0, 0},
+    {"next", "no argument", ACTION_NEXT, 0, 0},
+    {"forecast", "no argument", ACTION_FORECAST, 0, 0},
+    {"dead", "no argument", ACTION_DEAD, 0, 0},
+    {"replay", "an ID or --all, and perhaps a time", ACTION_REPLAY, 1, 2},
+    {"promote", "an ID or --all", ACTION_PROMOTE, 1, 1},
+    {"cancel", "an ID", ACTION_CANCEL, 1, 1},
+    {"move", "an ID and a time", ACTION_MOVE, 2, 2},
+    {"pause", "no argument", ACTION_PAUSE, 0, 0},
+    {"resume", "no argument", ACTION_RESUME, 0, 0},
+    {"purge", "an ID or no argument", ACTION_PURGE, 0, 1},
 };
 enum { ACTION_COUNT = sizeof ACTIONS / sizeof ACTIONS[0] };
-
-/* The options, and which of them were given. */
-struct reading {
-    struct tasks_options *options;
-    unsigned given;
-};
 
 static const char COMMAND[] = "tickwheel tasks";
 static const uint64_t STEP_MAX_MS = UINT64_C(3155760000000);
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
-static bool parse_count(const char *text, uint64_t *count)
+static bool take_count(const struct option_row *row)
 {
-    return number_parse(text, UINT64_MAX, count) ||
-           option_refuse(COMMAND, "--count", "a number, or 0 for all", text);
+    return number_parse(optarg, UINT64_MAX, row->to) || option_refuse(row, "a number, or 0 for all");
 }
 
-static bool parse_steps(uint32_t *steps)
+static bool take_if(const struct option_row *row)
 {
-    uint64_t number = 0;
-    bool good = option_number(COMMAND, "--steps", 1, STEPS_MAX, &number);
-    *steps = (uint32_t)number;
-    return good;
+    unsigned *condition = row->to;
+    *condition = strcmp(optarg, "gt") == 0 ? TW_CONDITION_GT : strcmp(optarg, "lt") == 0 ? TW_CONDITION_LT : 0;
+    return *condition != 0 || option_refuse(row, "gt or lt");
 }
 
-static bool parse_if(const char *text, unsigned *condition)
+static bool take_older(const struct option_row *row)
 {
-    *condition = strcmp(text, "gt") == 0 ? TW_CONDITION_GT : strcmp(text, "lt") == 0 ? TW_CONDITION_LT : 0;
-    return *condition != 0 || option_refuse(COMMAND, "--if", "gt or lt", text);
-}
-
-static bool parse_older(const char *text, uint64_t *older_ms)
-{
-    uint64_t ns;
-    if (!duration_parse(text, &ns))
-        return option_refuse(COMMAND, "--older", "a duration such as 7d", text);
-    *older_ms = ns / MS_NS;
+    uint64_t *older_ms = row->to;
+    if (!duration_parse(optarg, older_ms))
+        return option_refuse(row, "a duration such as 7d");
+    *older_ms /= MS_NS;
     return true;
-}
-
-static bool take_option(int code, void *arg)
-{
-    struct reading *reading = arg;
-    struct tasks_options *options = reading->options;
-    reading->given |= 1U << code;
-    switch (code) {
-    case OPTION_STORE:
-        options->store = optarg;
-        return true;
-    case OPTION_QUEUE:
-        options->queue = optarg;
-        return task_options_queue("tickwheel tasks", optarg, true);
-    case OPTION_COUNT:
-        return parse_count(optarg, &options->count);
-    case OPTION_STEP:
-        return option_ms(COMMAND, "--step", 1, STEP_MAX_MS, &options->step_ms);
-    case OPTION_STEPS:
-        return parse_steps(&options->steps);
-    case OPTION_IF:
-        return parse_if(optarg, &options->condition);
-    case OPTION_OLDER:
-        return parse_older(optarg, &options->older_ms);
-    default:
-        options->json |= code == OPTION_JSON;
-        return true;
-    }
 }
 
 /* ---- the command and its arguments ----------------------------------------------------------------------- */
 
-/* Refuses an option that is not for the command, `own`: its options. */
-static bool check_options(unsigned given, unsigned own)
+/* Refuses an option that is not for the command. */
+static bool check_options(const struct option_table *table, enum action action)
 {
     static const struct {
         const char *name, *of;
-    } LIMITED[OPTIONS] = {
-        [OPTION_COUNT] = {"--count", "list and dead"},  [OPTION_STEP] = {"--step", "forecast"},
-        [OPTION_STEPS] = {"--steps", "forecast"},       [OPTION_IF] = {"--if", "move"},
-        [OPTION_ALL] = {"--all", "replay and promote"}, [OPTION_OLDER] = {"--older", "purge"}};
-    for (int option = 0; option < OPTIONS; option++)
-        if (LIMITED[option].name != NULL && (given & ~own & 1U << option) != 0) {
-            complain("tickwheel tasks: %s is for %s only", LIMITED[option].name, LIMITED[option].of);
+        unsigned actions;
+    } LIMITED[] = {{"--count", "list and dead", 1U << ACTION_LIST | 1U << ACTION_DEAD},
+                   {"--step", "forecast", 1U << ACTION_FORECAST},
+                   {"--steps", "forecast", 1U << ACTION_FORECAST},
+                   {"--if", "move", 1U << ACTION_MOVE},
+                   {"--all", "replay and promote", 1U << ACTION_REPLAY | 1U << ACTION_PROMOTE},
+                   {"--older", "purge", 1U << ACTION_PURGE}};
+    for (size_t i = 0; i < sizeof LIMITED / sizeof LIMITED[0]; i++)
+        if (options_given(table, LIMITED[i].name) && (LIMITED[i].actions & 1U << action) == 0) {
+            complain("%s: %s is for %s only", COMMAND, LIMITED[i].name, LIMITED[i].of);
             return false;
         }
     return true;
@@ -208,17 +152,17 @@ static bool take_when(struct tasks_options *options, const char *text)
     return true;
 }
 
-static bool take_arguments(struct reading *reading, int own, int count, char **words)
+/* `all`: the tasks that --all names stand in the place of an ID. */
+static bool take_arguments(struct tasks_options *options, int own, bool all, int count, char **words)
 {
-    bool all = (reading->given & 1U << OPTION_ALL) != 0; /* in place of the ID */
     if (count < ACTIONS[own].least - all || count > ACTIONS[own].most - all) {
-        complain("tickwheel tasks %s: expected %s, found %d argument%s", ACTIONS[own].name,
-                 ACTIONS[own].expects, count, count == 1 ? "" : "s");
+        complain("%s %s: expected %s, found %d argument%s", COMMAND, ACTIONS[own].name, ACTIONS[own].expects,
+                 count, count == 1 ? "" : "s");
         return false;
     }
-    if (!all && count > 0 && !take_id(reading->options, *words++))
+    if (!all && count > 0 && !take_id(options, *words++))
         return false;
-    return count + all < 2 || take_when(reading->options, *words);
+    return count + all < 2 || take_when(options, *words);
 }
 
 static int find_action(const char *name)
@@ -230,47 +174,41 @@ static int find_action(const char *name)
     return -1;
 }
 
-static bool take_command(struct reading *reading, int count, char **words)
+static bool take_command(struct tasks_options *options, const struct option_table *table, int count,
+                         char **words)
 {
     if (count == 0)
-        return check_options(reading->given, 0);
+        return check_options(table, ACTION_SUMMARY);
     int own = find_action(words[0]);
     if (own < 0)
         return false;
-    reading->options->action = ACTIONS[own].action;
-    return check_options(reading->given, ACTIONS[own].options) &&
-           take_arguments(reading, own, count - 1, words + 1);
-}
-
-static void help(void)
-{
-    fputs(HELP, stdout);
+    options->action = ACTIONS[own].action;
+    return check_options(table, options->action) &&
+           take_arguments(options, own, options_given(table, "--all"), count - 1, words + 1);
 }
 
 int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
 {
-    static const struct option LONG[] = {{"store", required_argument, NULL, OPTION_STORE},
-                                         {"queue", required_argument, NULL, OPTION_QUEUE},
-                                         {"json", no_argument, NULL, OPTION_JSON},
-                                         {"count", required_argument, NULL, OPTION_COUNT},
-                                         {"step", required_argument, NULL, OPTION_STEP},
-                                         {"steps", required_argument, NULL, OPTION_STEPS},
-                                         {"if", required_argument, NULL, OPTION_IF},
-                                         {"all", no_argument, NULL, OPTION_ALL},
-                                         {"older", required_argument, NULL, OPTION_OLDER},
-                                         {"help", no_argument, NULL, OPTION_HELP},
-                                         {NULL, 0, NULL, 0}};
-    static const struct option_reader READER = {":h", LONG, take_option, help};
-    struct reading reading = {.options = options};
+    struct option_table table = {.command = COMMAND, .help = {HELP}};
+    bool all = false;
     *options = (struct tasks_options){.due_ms = tw_store_now(), .step_ms = STEP_USUAL_MS, .steps = STEPS_USUAL};
-    int status = options_read(&READER, argc, argv, &reading);
+    options_text(&table, "--store", &options->store);
+    options_other(&table, "--queue", task_options_take_queue, &options->queue);
+    options_flag(&table, "--json", &options->json);
+    options_other(&table, "--count", take_count, &options->count);
+    options_ms(&table, "--step", &options->step_ms, 1, STEP_MAX_MS);
+    options_number(&table, "--steps", &options->steps, 1, STEPS_MAX);
+    options_other(&table, "--if", take_if, &options->condition);
+    options_flag(&table, "--all", &all);
+    options_other(&table, "--older", take_older, &options->older_ms);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
     if (options->store == NULL) {
-        complain("tickwheel tasks: expected --store FILE (try: tickwheel tasks --help)");
+        complain("%s: expected --store FILE (try: tickwheel tasks --help)", COMMAND);
         return COMMAND_INPUT;
     }
-    if ((reading.given & 1U << OPTION_COUNT) == 0)
+    if (!options_given(&table, "--count"))
         options->count = options->json ? 0 : COUNT_USUAL;
-    return take_command(&reading, argc - optind, argv + optind) ? -1 : COMMAND_INPUT;
+    return take_command(options, &table, argc - optind, argv + optind) ? -1 : COMMAND_INPUT;
 }

@@ -35,7 +35,7 @@ struct tasks_options {
     unsigned condition; /* move: TW_CONDITION_GT, TW_CONDITION_LT, or 0 */
     uint64_t count;     /* list, dead: tasks of a queue; 0: all */
     uint64_t step_ms;   /* forecast */
-    uint32_t steps;
+    uint64_t steps;
     uint64_t older_ms; /* purge: how long ago a task died at least */
     bool json;
 };

@@ -4,6 +4,7 @@
  * TW.INFO. All waits are bounded. After any error the connection is closed, so that the next reading starts
  * with a new one.
  */
+#include "clock.h"
 #include "feed.h"
 #include "info.h"
 #include "link/link.h"
@@ -132,20 +133,11 @@ static bool take_forecast(const struct attempt *attempt, const redisReply *array
     return true;
 }
 
-static uint64_t us_of(const redisReply *map, const char *name)
+static void take_recent(const redisReply *map, uint64_t recent[LATE_NUMBERS])
 {
-    uint64_t us = number_of(map, name);
-    return us > ABSENT / 1000 ? ABSENT : us * 1000;
-}
-
-static void take_recent(const redisReply *map, struct lateness_of *recent)
-{
-    recent->calls = number_of(map, "calls");
-    recent->p50 = us_of(map, "p50");
-    recent->p90 = us_of(map, "p90");
-    recent->p99 = us_of(map, "p99");
-    recent->p999 = us_of(map, "p999");
-    recent->max = us_of(map, "max");
+    recent[LATE_CALLS] = number_of(map, LATE_NAMES[LATE_CALLS]);
+    for (int i = LATE_P50; i < LATE_NUMBERS; i++)
+        recent[i] = reading_ns_of_us(number_of(map, LATE_NAMES[i]));
 }
 
 /* Reads one queue of the list. Returns false if it has not the form of one. */
@@ -154,7 +146,7 @@ static bool take_queue(const redisReply *one, struct queue_seen *seen)
     const redisReply *name = element(one, 1, REDIS_REPLY_STRING);
     if (name == NULL || one->elements < 11)
         return false;
-    reading_name(seen, name->str, (size_t)name->len);
+    reading_name(seen, (struct tw_bytes){name->str, (size_t)name->len});
     seen->db = number(element(one, 0, REDIS_REPLY_INTEGER));
     seen->tasks = number(element(one, 2, REDIS_REPLY_INTEGER));
     seen->held = number(element(one, 3, REDIS_REPLY_INTEGER));
@@ -189,7 +181,7 @@ static bool take_top(const struct attempt *attempt)
     const redisReply *paused = value_of(reply, "paused-queues", REDIS_REPLY_ARRAY);
     bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
     reading->exact = number_of(reply, "exact") == 1;
-    take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &reading->recent);
+    take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), reading->recent);
     reading->queues = take_queues(value_of(reply, "queues", REDIS_REPLY_ARRAY), reading->seen);
     reading->pauses = take_queues(paused, reading->paused);
     reading->tells_pauses = paused != NULL;
@@ -228,7 +220,7 @@ static bool take_one_info(const struct attempt *attempt)
     bool absent = reply == NULL && strstr(attempt->error, "no such key") != NULL;
     if (reply == NULL && !absent)
         return false;
-    reading_name(seen, name, strlen(name));
+    reading_name(seen, tw_text(name));
     seen->db = (uint64_t)target_of(attempt)->url.db;
     if (!absent)
         take_numbers(reply, seen);
@@ -251,21 +243,13 @@ static bool ask(const struct attempt *attempt)
     }
     send_words(attempt, 2, (const char *[]){"TW.FORECAST", queue});
     send_words(attempt, 2, (const char *[]){"TW.INFO", queue});
-    attempt->reading->alone = true;
-    attempt->reading->asked = queue;
-    reading_text(attempt->reading->queue, sizeof attempt->reading->queue, queue, strlen(queue));
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 
 static bool try_once(const struct attempt *attempt)
 {
     struct redis_feed *feed = attempt->feed;
-    struct reading *reading = attempt->reading;
-    reading_init(reading);
-    reading->source = "redis";
-    const char *address = target_of(attempt)->url.text;
-    reading->given = address;
-    reading_text(reading->address, sizeof reading->address, address, strlen(address));
+    reading_init(attempt->reading, "redis", target_of(attempt)->url.text, feed->options->queue);
     return (feed->link != NULL || open_connection(attempt)) && ask(attempt);
 }
 
@@ -278,7 +262,7 @@ static bool read_redis(struct feed *base, struct reading *reading, char error[FE
         disconnect(feed);
         good = try_once(&attempt);
     }
-    reading->at_ns = reading_now();
+    reading->at_ns = monotonic_ns();
     if (!good)
         disconnect(feed);
     return good;

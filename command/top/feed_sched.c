@@ -3,8 +3,10 @@
  * Reads the scheduler of a `tickwheel run --stats PATH` by its socket. The answers are checked, because
  * another process may listen at the path.
  */
+#include "clock.h"
 #include "feed.h"
 #include "stats_socket.h"
+#include "text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { ANSWER_MAX = 16384 };
@@ -51,6 +54,13 @@ static const char *why_not(int error)
     }
 }
 
+static void close_socket(struct sched_feed *feed)
+{
+    if (feed->fd >= 0)
+        close(feed->fd);
+    feed->fd = -1;
+}
+
 static bool open_socket(struct sched_feed *feed, char *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -63,17 +73,8 @@ static bool open_socket(struct sched_feed *feed, char *error)
     if (feed->fd >= 0 && connect(feed->fd, (struct sockaddr *)&address, sizeof address) == 0)
         return true;
     int why = errno;
-    if (feed->fd >= 0)
-        close(feed->fd);
-    feed->fd = -1;
+    close_socket(feed);
     return fail(error, feed->path, why_not(why));
-}
-
-static void close_socket(struct sched_feed *feed)
-{
-    if (feed->fd >= 0)
-        close(feed->fd);
-    feed->fd = -1;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
@@ -83,8 +84,8 @@ enum got { GOT_LINE, GOT_END, GOT_NOTHING, GOT_TOO_MUCH };
 /* Receives a line. Waits at most FEED_PATIENCE_S seconds. */
 static enum got receive(struct sched_feed *feed)
 {
-    uint64_t end_ns = reading_now() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
-    while ((now_ns = reading_now()) < end_ns) {
+    uint64_t end_ns = monotonic_ns() + FEED_PATIENCE_S * UINT64_C(1000000000), now_ns;
+    while ((now_ns = monotonic_ns()) < end_ns) {
         struct pollfd fd = {.fd = feed->fd, .events = POLLIN};
         if (poll(&fd, 1, (int)((end_ns - now_ns) / 1000000 + 1)) <= 0)
             continue;
@@ -139,14 +140,10 @@ static void take_number(const json_t *object, const char *name, uint64_t *number
         *number = (uint64_t)json_integer_value(value);
 }
 
-static void take_lateness(const json_t *object, struct lateness_of *lateness)
+static void take_lateness(const json_t *object, uint64_t late[LATE_NUMBERS])
 {
-    take_number(object, "calls", &lateness->calls);
-    take_number(object, "p50", &lateness->p50);
-    take_number(object, "p90", &lateness->p90);
-    take_number(object, "p99", &lateness->p99);
-    take_number(object, "p999", &lateness->p999);
-    take_number(object, "max", &lateness->max);
+    for (int i = 0; i < LATE_NUMBERS; i++)
+        take_number(object, LATE_NAMES[i], &late[i]);
 }
 
 /* Takes the forecast. Returns false if it does not have READING_STEPS steps of a second. */
@@ -169,7 +166,7 @@ static void take_all(const json_t *root, struct reading *reading)
     const char *version = json_string_value(json_object_get(root, "version"));
     char number[16] = "";
     if (version != NULL)
-        reading_text(number, sizeof number, version, strlen(version));
+        text_clean(number, sizeof number, tw_text(version));
     snprintf(reading->version, sizeof reading->version, "tickwheel %s", number);
     take_number(root, "up_ns", &up_ns);
     take_number(root, "pid", &pid);
@@ -179,14 +176,14 @@ static void take_all(const json_t *root, struct reading *reading)
     snprintf(reading->state, sizeof reading->state, "process %" PRIu64, pid);
     for (int i = 0; i < COUNTS; i++)
         take_number(json_object_get(root, "counts"), COUNT_NAMES[i], &reading->count[i]);
-    take_lateness(json_object_get(root, "late_ns"), &reading->all);
-    take_lateness(json_object_get(root, "recent_late_ns"), &reading->recent);
+    take_lateness(json_object_get(root, "late_ns"), reading->all);
+    take_lateness(json_object_get(root, "recent_late_ns"), reading->recent);
 }
 
 static bool refused(char *error, const char *path, const char *why)
 {
     char text[120], clean[100];
-    reading_text(clean, sizeof clean, why, strlen(why));
+    text_clean(clean, sizeof clean, tw_text(why));
     snprintf(text, sizeof text, "it refused: %s", clean);
     return fail(error, path, text);
 }
@@ -215,10 +212,7 @@ static bool understand(const struct sched_feed *feed, const json_t *root, struct
 static bool read_sched(struct feed *base, struct reading *reading, char error[FEED_ERROR])
 {
     struct sched_feed *feed = (struct sched_feed *)base;
-    reading_init(reading);
-    reading->source = "scheduler";
-    reading->given = feed->path;
-    reading_text(reading->address, sizeof reading->address, feed->path, strlen(feed->path));
+    reading_init(reading, "scheduler", feed->path, NULL);
     if (!ask_anyhow(feed, error))
         return false;
     json_t *root = json_loadb(feed->answer, feed->size, 0, NULL);

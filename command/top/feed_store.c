@@ -7,6 +7,7 @@
  * again only when ten times as long has passed as the last count took. So a reading takes a tenth of a core at
  * most, and a file of ten million tasks shows counts that are some seconds old.
  */
+#include "clock.h"
 #include "command.h"
 #include "feed.h"
 #include "printable.h"
@@ -101,7 +102,7 @@ static void count_queue(void *arg, const struct tw_store_load *load)
                               .dead = load->dead,
                               .paused = load->paused,
                               .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};
-    reading_name(&seen, name, strlen(name));
+    reading_name(&seen, tw_text(name));
     reading->count[COUNT_WAITING] += seen.waiting;
     reading->count[COUNT_READY] += seen.ready;
     counting->feed->held += seen.paused ? seen.ready : 0;
@@ -194,32 +195,25 @@ static void warn(const struct store_feed *feed, struct reading *reading, bool ru
 static void begin(const struct store_feed *feed, struct reading *reading)
 {
     const struct top_options *options = feed->options;
-    reading_init(reading);
-    reading->source = "store";
+    reading_init(reading, "store", options->store, options->queue);
     reading->time_ms = tw_store_now();
     reading->up_s = ABSENT;
     reading->exact = true;
-    reading->given = options->store;
-    reading_text(reading->address, sizeof reading->address, options->store, strlen(options->store));
     snprintf(reading->version, sizeof reading->version, "tickwheel " TW_VERSION);
-    reading->alone = options->queue != NULL;
-    reading->asked = options->queue;
     reading->tells_pauses = !reading->alone;
-    if (reading->alone)
-        reading_text(reading->queue, sizeof reading->queue, options->queue, strlen(options->queue));
 }
 
 static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])
 {
     struct store_feed *feed = (struct store_feed *)base;
-    uint64_t begun_ns = reading_now();
+    uint64_t begun_ns = monotonic_ns();
     if (feed->took > 0 && begun_ns - feed->counted_ns < SHARE * feed->took) {
         *reading = feed->last;
     } else {
         begin(feed, reading);
         if (!count_all(feed, reading))
             return store_failed(feed, error);
-        feed->counted_ns = reading_now();
+        feed->counted_ns = monotonic_ns();
         feed->took = feed->counted_ns - begun_ns;
         reading->at_ns = begun_ns;
         feed->last = *reading;

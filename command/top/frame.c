@@ -128,7 +128,7 @@ static struct figure show_level(const struct reading *reading, int level)
 {
     uint64_t count = reading->count[level];
     if (level == COUNT_MEMORY)
-        return show_bytes(count);
+        return figure_bytes((double)count, "B");
     if (level == COUNT_OLDEST_READY)
         return show_ms(reading->count[COUNT_READY] == 0 ? ABSENT : count);
     return show_count(count);
@@ -219,40 +219,44 @@ static void put_rates(struct page *page)
 #define LATE_NS 1000000000 /* lateness of a second or more is shown as a warning */
 enum { COLUMN = 10, LATENESS = 12, NARROW_COLUMN = 8, NARROW_LATENESS = 7 };
 
-static void put_lateness_row(struct page *page, const char *name, const struct lateness_of *lateness)
+static bool is_narrow(const struct page *page)
 {
-    const uint64_t values[] = {lateness->p50, lateness->p90, lateness->p99, lateness->p999, lateness->max};
-    bool narrow = page->cols < LATENESS + 5 * COLUMN + MARGIN;
+    return page->cols < LATENESS + 5 * COLUMN + MARGIN;
+}
+
+/* Puts a number in its column, or the name of the column. A narrow sheet has no LATE_P999. */
+static void put_late(struct page *page, int i, enum style style, const char *text)
+{
+    bool narrow = is_narrow(page);
+    int end =
+        MARGIN + (narrow ? NARROW_LATENESS + NARROW_COLUMN * (i - (i > LATE_P999)) : LATENESS + COLUMN * i);
+    if (!narrow || i != LATE_P999)
+        sheet_put(page->sheet, page->row, end - (int)strlen(text), style, "%s", text);
+}
+
+static void put_lateness_row(struct page *page, const char *name, const uint64_t late[LATE_NUMBERS])
+{
     sheet_put(page->sheet, page->row, MARGIN, STYLE_LABEL, "%s", name);
-    for (int i = 0, at = 0; i < 5; i++) {
-        if (narrow && i == 3)
-            continue;
-        int end = MARGIN + (narrow ? NARROW_LATENESS : LATENESS) + (narrow ? NARROW_COLUMN : COLUMN) * ++at;
-        struct figure figure = show_time(lateness->calls == 0 ? ABSENT : values[i]);
-        enum style style = values[i] != ABSENT && values[i] >= LATE_NS ? STYLE_WARN : STYLE_PLAIN;
-        sheet_put(page->sheet, page->row, end - (int)strlen(figure.text), style, "%s", figure.text);
-    }
-    if (!narrow && page->cols >= LATENESS + 5 * COLUMN + 14 && lateness->calls != ABSENT)
+    for (int i = LATE_P50; i < LATE_NUMBERS; i++)
+        put_late(page, i, late[i] != ABSENT && late[i] >= LATE_NS ? STYLE_WARN : STYLE_PLAIN,
+                 show_time(late[LATE_CALLS] == 0 ? ABSENT : late[i]).text);
+    if (page->cols >= LATENESS + 5 * COLUMN + 14 && late[LATE_CALLS] != ABSENT)
         sheet_put(page->sheet, page->row, MARGIN + LATENESS + 5 * COLUMN + 1, STYLE_LABEL, "of %s",
-                  show_count(lateness->calls).text);
+                  show_count(late[LATE_CALLS]).text);
     page->row++;
 }
 
 static void put_lateness(struct page *page)
 {
-    static const char *const names[] = {"p50", "p90", "p99", "p99.9", "max"};
-    bool narrow = page->cols < LATENESS + 5 * COLUMN + MARGIN;
+    static const char *const HEADS[] = {NULL, "p50", "p90", "p99", "p99.9", "max"};
+    bool narrow = is_narrow(page);
     sheet_put(page->sheet, page->row, MARGIN, STYLE_HEAD, narrow ? "late" : "lateness");
-    for (int i = 0, at = 0; i < 5; i++) {
-        if (narrow && i == 3)
-            continue;
-        int end = MARGIN + (narrow ? NARROW_LATENESS : LATENESS) + (narrow ? NARROW_COLUMN : COLUMN) * ++at;
-        sheet_put(page->sheet, page->row, end - (int)strlen(names[i]), STYLE_LABEL, "%s", names[i]);
-    }
+    for (int i = LATE_P50; i < LATE_NUMBERS; i++)
+        put_late(page, i, STYLE_LABEL, HEADS[i]);
     page->row++;
-    put_lateness_row(page, narrow ? "10 s" : "past 10 s", &page->reading->recent);
+    put_lateness_row(page, narrow ? "10 s" : "past 10 s", page->reading->recent);
     if (!page->brief)
-        put_lateness_row(page, narrow ? "all" : "since start", &page->reading->all);
+        put_lateness_row(page, narrow ? "all" : "since start", page->reading->all);
 }
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
@@ -269,15 +273,11 @@ static struct scale scale_of(int cols)
     int room = cols - 2 * MARGIN;
     if (room >= READING_STEPS)
         scale.wide = room / READING_STEPS > 3 ? 3 : room / READING_STEPS;
-    while (scale.bars > room && scale.bars > 1) {
-        static const int divisors[] = {1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60};
-        for (size_t i = 0; i < sizeof divisors / sizeof divisors[0] && scale.bars > room; i++) {
-            scale.seconds = divisors[i];
-            scale.bars = READING_STEPS / divisors[i];
+    for (int seconds = 2; seconds <= READING_STEPS && scale.bars > room; seconds++)
+        if (READING_STEPS % seconds == 0) {
+            scale.seconds = seconds;
+            scale.bars = READING_STEPS / seconds;
         }
-        if (scale.bars > room)
-            break;
-    }
     return scale;
 }
 

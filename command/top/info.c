@@ -1,37 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #include "info.h"
 
+#include "text.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the value of a field of INFO and its size; NULL if there is no such field. */
-static const char *field(const char *info, const char *name, size_t *size)
+/* Returns the value of a field of INFO; its data is NULL if there is no such field. */
+static struct tw_bytes field(const char *info, const char *name)
 {
     size_t length = strlen(name);
     for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, name, length) != 0 || line[length] != ':')
             continue;
-        *size = strcspn(line + length + 1, "\r\n");
-        return line + length + 1;
+        line += length + 1;
+        return (struct tw_bytes){line, strcspn(line, "\r\n")};
     }
-    return NULL;
+    return (struct tw_bytes){NULL, 0};
 }
 
 static uint64_t info_number(const char *info, const char *name)
 {
-    size_t size;
-    const char *value = field(info, name, &size);
+    const char *value = field(info, name).data;
     return value != NULL && isdigit((unsigned char)*value) ? strtoull(value, NULL, 10) : ABSENT;
 }
 
 static void info_text(const char *info, const char *name, char *to, size_t room)
 {
-    size_t size = 0;
-    const char *value = field(info, name, &size);
-    reading_text(to, room, value == NULL ? "" : value, size);
+    text_clean(to, room, field(info, name));
 }
 
 /* Reads a number of INFO whose field is tickwheel_, a kind and a name: for example
@@ -43,12 +42,6 @@ static uint64_t count_field(const char *info, const char *kind, const char *name
     return info_number(info, full);
 }
 
-static uint64_t us_field(const char *info, const char *name)
-{
-    uint64_t us = count_field(info, "lateness_us_", name);
-    return us > ABSENT / 1000 ? ABSENT : us * 1000;
-}
-
 static void take_counts(const char *info, struct reading *reading)
 {
     for (int i = 0; i < COUNTS; i++)
@@ -56,18 +49,15 @@ static void take_counts(const char *info, struct reading *reading)
     reading->count[COUNT_MEMORY] = count_field(info, "", "bytes");
     for (int i = 0; i < DEFERREDS; i++)
         reading->deferred[i] = count_field(info, "deferred_", DEFERRED_NAMES[i]);
-    reading->all = (struct lateness_of){.calls = reading_fired(reading),
-                                        .p50 = us_field(info, "p50"),
-                                        .p90 = ABSENT,
-                                        .p99 = us_field(info, "p99"),
-                                        .p999 = us_field(info, "p999"),
-                                        .max = us_field(info, "max")};
+    reading->all[LATE_CALLS] = reading_fired(reading);
+    for (int i = LATE_P50; i < LATE_NUMBERS; i++)
+        reading->all[i] = reading_ns_of_us(count_field(info, "lateness_us_", LATE_NAMES[i]));
 }
 
 static void take_state(const char *info, struct reading *reading)
 {
     char role[16], host[48], link[16], number[16];
-    bool valkey = field(info, "valkey_version", &(size_t){0}) != NULL;
+    bool valkey = field(info, "valkey_version").data != NULL;
     info_text(info, valkey ? "valkey_version" : "redis_version", number, sizeof number);
     snprintf(reading->version, sizeof reading->version, "%s %s", valkey ? "valkey" : "redis", number);
     info_text(info, "role", role, sizeof role);
@@ -82,14 +72,13 @@ static void take_state(const char *info, struct reading *reading)
         snprintf(reading->state, sizeof reading->state, "primary%s", cluster);
     uint64_t up_s = info_number(info, "uptime_in_seconds");
     reading->up_s = up_s == ABSENT ? 0 : up_s;
-    size_t size;
-    const char *run = field(info, "run_id", &size);
-    reading->instance = run == NULL ? 0 : reading_hash(run, size);
+    struct tw_bytes run = field(info, "run_id");
+    reading->instance = run.data == NULL ? 0 : reading_hash(run);
 }
 
 bool info_read(const char *info, struct reading *reading)
 {
-    if (field(info, "tickwheel_tasks", &(size_t){0}) == NULL)
+    if (field(info, "tickwheel_tasks").data == NULL)
         return false;
     take_counts(info, reading);
     take_state(info, reading);

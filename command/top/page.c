@@ -11,18 +11,6 @@ struct figure show_rate(double rate)
     return figure;
 }
 
-struct figure show_bytes(uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    struct figure figure;
-    double value = (double)bytes;
-    int unit = 0;
-    for (; value >= 1024 && unit < 4; unit++)
-        value /= 1024;
-    snprintf(figure.text, sizeof figure.text, value >= 100 ? "%.0f %s" : "%.3g %s", value, units[unit]);
-    return figure;
-}
-
 static struct figure show_ticks(uint64_t ticks, double tick_ns)
 {
     struct figure figure = {"-"};

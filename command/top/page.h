@@ -44,7 +44,6 @@ int items_in_a_row(int cols);
 
 /* Numbers as text. "-" stands for a rate that is negative, and for a time or a count that is ABSENT. */
 struct figure show_rate(double rate);
-struct figure show_bytes(uint64_t bytes);
 struct figure show_time(uint64_t ns);
 struct figure show_ms(uint64_t ms); /* nanoseconds would overflow after 584 years */
 struct figure show_count(uint64_t count);

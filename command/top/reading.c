@@ -2,9 +2,9 @@
 #include "reading.h"
 
 #include "hash.h"
+#include "text.h"
 
 #include <string.h>
-#include <time.h>
 
 const char *const COUNT_NAMES[COUNTS] = {
     [COUNT_PENDING] = "pending",
@@ -47,22 +47,18 @@ const char *const DEFERRED_NAMES[DEFERREDS] = {
     [DEFERRED_REFUSED] = "refused", [DEFERRED_STOPPED] = "stopped",
 };
 
-void reading_init(struct reading *reading)
+void reading_init(struct reading *reading, const char *source, const char *given, const char *queue)
 {
-    const struct lateness_of none = {ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, ABSENT};
-    memset(reading, 0, sizeof *reading);
+    *reading = (struct reading){.source = source, .given = given, .alone = queue != NULL, .asked = queue};
+    text_clean(reading->address, sizeof reading->address, tw_text(given));
+    if (queue != NULL)
+        text_clean(reading->queue, sizeof reading->queue, tw_text(queue));
     for (int i = 0; i < COUNTS; i++)
         reading->count[i] = ABSENT;
     for (int i = 0; i < DEFERREDS; i++)
         reading->deferred[i] = ABSENT;
-    reading->recent = reading->all = none;
-}
-
-uint64_t reading_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    for (int i = 0; i < LATE_NUMBERS; i++)
+        reading->recent[i] = reading->all[i] = ABSENT;
 }
 
 bool reading_goes_on(const struct reading *before, const struct reading *after)
@@ -132,24 +128,20 @@ bool reading_is_store(const struct reading *reading)
     return strcmp(reading->source, "store") == 0;
 }
 
-uint64_t reading_hash(const char *bytes, size_t size)
+uint64_t reading_ns_of_us(uint64_t us)
 {
-    uint64_t hash = hash_bytes(HASH_BEGIN, bytes, size);
+    return us > ABSENT / 1000 ? ABSENT : us * 1000;
+}
+
+uint64_t reading_hash(struct tw_bytes bytes)
+{
+    uint64_t hash = hash_bytes(HASH_BEGIN, bytes.data, bytes.size);
     return hash == 0 ? 1 : hash;
 }
 
-void reading_name(struct queue_seen *seen, const char *name, size_t size)
+void reading_name(struct queue_seen *seen, struct tw_bytes name)
 {
-    reading_text(seen->name, sizeof seen->name, name, size);
+    text_clean(seen->name, sizeof seen->name, name);
     seen->whole = name;
-    seen->whole_size = size;
-    seen->hash = reading_hash(name, size);
-}
-
-void reading_text(char *to, size_t size, const char *from, size_t length)
-{
-    size_t i = 0;
-    for (; i < length && i + 1 < size; i++)
-        to[i] = from[i] >= ' ' && from[i] < 127 ? from[i] : '?';
-    to[i] = '\0';
+    seen->hash = reading_hash(name);
 }

@@ -5,9 +5,7 @@
 #ifndef COMMAND_READING_H
 #define COMMAND_READING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "stats_socket.h"
 
 /* A number that this source does not report. */
 #define ABSENT UINT64_MAX
@@ -66,17 +64,11 @@ enum deferred {
     DEFERREDS
 };
 
-/* How late calls were, in nanoseconds. Every member except `calls` may be ABSENT. */
-struct lateness_of {
-    uint64_t calls, p50, p90, p99, p999, max;
-};
-
 /* A queue of a server or a file. */
 struct queue_seen {
     char name[READING_NAME]; /* printable */
-    const char *whole;       /* the name with all its bytes, which the feed keeps until it is read again */
-    size_t whole_size;
-    uint64_t hash; /* of the whole name; other names may have the same printable form */
+    struct tw_bytes whole;   /* the name with all its bytes, which the feed keeps until it is read again */
+    uint64_t hash;           /* of the whole name; other names may have the same printable form */
     uint64_t db, tasks, held, delivered, done, died, ready, leased, dead; /* tasks: those that are not dead */
     uint64_t waiting;                                                     /* of a file */
     uint64_t next_ms; /* of a file: when the first waiting task comes; ABSENT: none waits */
@@ -101,11 +93,11 @@ struct reading {
     uint64_t time_ms;    /* of a file: Unix time of the reading */
     uint64_t instance;   /* changes when the process has been started again; 0: not reported */
     uint64_t count[COUNTS];
-    uint64_t deferred[DEFERREDS]; /* all ABSENT for a scheduler */
-    struct lateness_of recent, all;
-    uint64_t forecast[READING_STEPS];       /* tasks due in each of the coming seconds */
-    bool exact;                             /* the forecast is not an estimate */
-    struct queue_seen seen[READING_QUEUES]; /* the largest */
+    uint64_t deferred[DEFERREDS];                     /* all ABSENT for a scheduler */
+    uint64_t recent[LATE_NUMBERS], all[LATE_NUMBERS]; /* how late; all but LATE_CALLS may be ABSENT */
+    uint64_t forecast[READING_STEPS];                 /* tasks due in each of the coming seconds */
+    bool exact;                                       /* the forecast is not an estimate */
+    struct queue_seen seen[READING_QUEUES];           /* the largest */
     size_t queues;
     struct queue_seen paused[READING_QUEUES]; /* first those that keep most ready or due tasks back */
     size_t pauses;
@@ -115,11 +107,9 @@ struct reading {
 extern const char *const COUNT_NAMES[COUNTS];
 extern const char *const DEFERRED_NAMES[DEFERREDS];
 
-/* Makes a reading in which every number is ABSENT. */
-void reading_init(struct reading *reading);
-
-/* Returns the monotonic clock. */
-uint64_t reading_now(void);
+/* Makes a reading in which every number is ABSENT. `given` is the address of the source. `queue`: the one that
+ * is read; NULL: all. */
+void reading_init(struct reading *reading, const char *source, const char *given, const char *queue);
 
 /* Returns false if the server or process has been started again between the two readings. */
 bool reading_goes_on(const struct reading *before, const struct reading *after);
@@ -148,14 +138,13 @@ uint64_t reading_most(const struct reading *reading);
 /* Returns whether the reading is that of a file of tasks. Nobody counts the calls of its tasks. */
 bool reading_is_store(const struct reading *reading);
 
+/* Returns microseconds, which may be ABSENT, as nanoseconds. */
+uint64_t reading_ns_of_us(uint64_t us);
+
 /* Returns a hash of any bytes; it is never 0. */
-uint64_t reading_hash(const char *bytes, size_t size);
+uint64_t reading_hash(struct tw_bytes bytes);
 
 /* Sets the name of a queue, in each form. */
-void reading_name(struct queue_seen *seen, const char *name, size_t size);
-
-/* Copies a text and cuts it to `size`. Control bytes, which a terminal would obey, and bytes that are not
- * ASCII become '?'. */
-void reading_text(char *to, size_t size, const char *from, size_t length);
+void reading_name(struct queue_seen *seen, struct tw_bytes name);
 
 #endif

@@ -3,6 +3,7 @@
  * tickwheel top: shows the load of a scheduler, a server or a file of tasks. A feed reads it (feed.h), and a
  * frame lays it out (frame.h). This file chooses between one frame, JSON and the live view (top_view.h).
  */
+#include "clock.h"
 #include "command.h"
 #include "feed.h"
 #include "frame.h"
@@ -15,7 +16,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ONCE_COLS = 80 };
@@ -36,13 +36,6 @@ static bool read_into(struct feed *feed, struct history *history)
     else
         fail(error);
     return good;
-}
-
-static void sleep_ns(uint64_t ns)
-{
-    struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    while (nanosleep(&left, &left) != 0)
-        ;
 }
 
 static bool print_frame(const struct history *history, bool ascii)

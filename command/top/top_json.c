@@ -42,18 +42,6 @@ static json_t *rates(const struct history *history)
     return object;
 }
 
-static json_t *lateness(const struct lateness_of *of)
-{
-    json_t *object = json_object();
-    put(object, "calls", of->calls);
-    put(object, "p50", of->p50);
-    put(object, "p90", of->p90);
-    put(object, "p99", of->p99);
-    put(object, "p999", of->p999);
-    put(object, "max", of->max);
-    return object;
-}
-
 static json_t *forecast(const struct reading *reading)
 {
     json_t *array = json_array();
@@ -62,50 +50,40 @@ static json_t *forecast(const struct reading *reading)
     return json_pack("{s:i, s:b, s:o}", "step_ms", 1000, "exact", (int)reading->exact, "counts", array);
 }
 
-static json_t *queue_of_server(const struct queue_seen *seen)
+/* A queue of a server or of a file, which report some numbers alike. */
+static json_t *queue(const struct queue_seen *seen, bool store)
 {
     json_t *object = json_object();
-    put(object, "db", seen->db);
-    json_put_bytes(object, "name", seen->whole, seen->whole_size);
-    put(object, "tasks", seen->tasks);
+    put(object, "db", store ? ABSENT : seen->db);
+    json_put_bytes(object, "name", seen->whole);
+    put(object, store ? "waiting" : "tasks", store ? seen->waiting : seen->tasks);
     put(object, "ready", seen->ready);
     put(object, "leased", seen->leased);
     put(object, "dead", seen->dead);
-    put(object, "held", seen->held);
-    put(object, "delivered", seen->delivered);
-    put(object, "done", seen->done);
-    put(object, "died", seen->died);
+    put(object, "held", store ? ABSENT : seen->held);
+    put(object, "delivered", store ? ABSENT : seen->delivered);
+    put(object, "done", store ? ABSENT : seen->done);
+    put(object, "died", store ? ABSENT : seen->died);
+    put(object, "next_ms", store ? seen->next_ms : ABSENT);
     json_object_set_new(object, "paused", json_boolean(seen->paused));
     return object;
 }
 
-static json_t *queue_of_file(const struct queue_seen *seen)
+static json_t *list(const struct queue_seen *seen, size_t count, bool store)
 {
-    json_t *object = json_object();
-    json_put_bytes(object, "name", seen->whole, seen->whole_size);
-    put(object, "waiting", seen->waiting);
-    put(object, "ready", seen->ready);
-    put(object, "leased", seen->leased);
-    put(object, "dead", seen->dead);
-    put(object, "next_ms", seen->next_ms);
-    json_object_set_new(object, "paused", json_boolean(seen->paused));
-    return object;
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array, queue(&seen[i], store));
+    return array;
 }
 
 /* Adds the largest queues, and those that are paused. */
 static void put_lists(json_t *root, const struct reading *reading)
 {
     bool store = reading_is_store(reading);
-    json_t *largest = json_array(), *paused = json_array();
-    for (size_t i = 0; i < reading->queues; i++)
-        json_array_append_new(largest, (store ? queue_of_file : queue_of_server)(&reading->seen[i]));
-    for (size_t i = 0; i < reading->pauses; i++)
-        json_array_append_new(paused, (store ? queue_of_file : queue_of_server)(&reading->paused[i]));
-    json_object_set_new(root, "queues", largest);
+    json_object_set_new(root, "queues", list(reading->seen, reading->queues, store));
     if (reading->tells_pauses)
-        json_object_set_new(root, "paused_queues", paused);
-    else
-        json_decref(paused);
+        json_object_set_new(root, "paused_queues", list(reading->paused, reading->pauses, store));
 }
 
 static json_t *all(const struct history *history)
@@ -113,14 +91,14 @@ static json_t *all(const struct history *history)
     const struct reading *reading = &history->now;
     json_t *root = json_object();
     put_text(root, "source", reading->source);
-    json_put_bytes(root, "address", reading->given, strlen(reading->given));
+    json_put_bytes(root, "address", tw_text(reading->given));
     put_text(root, "version", reading->version);
     put_text(root, "state", reading->state);
     put_text(root, "durability", reading->durability);
     put_text(root, "warning", reading->warning);
     put_text(root, "deliver", reading->deliver);
     if (reading->alone)
-        json_put_bytes(root, "queue", reading->asked, strlen(reading->asked));
+        json_put_bytes(root, "queue", tw_text(reading->asked));
     put(root, "up_s", reading->up_s);
     json_object_set_new(root, "counts", named(COUNT_NAMES, reading->count, COUNTS));
     json_object_set_new(root, "rates", rates(history));
@@ -129,8 +107,8 @@ static json_t *all(const struct history *history)
         put_lists(root, reading);
         return root;
     }
-    json_object_set_new(root, "recent_late_ns", lateness(&reading->recent));
-    json_object_set_new(root, "late_ns", lateness(&reading->all));
+    json_object_set_new(root, "recent_late_ns", named(LATE_NAMES, reading->recent, LATE_NUMBERS));
+    json_object_set_new(root, "late_ns", named(LATE_NAMES, reading->all, LATE_NUMBERS));
     if (strcmp(reading->source, "redis") != 0)
         return root;
     json_object_set_new(root, "deferred", named(DEFERRED_NAMES, reading->deferred, DEFERREDS));

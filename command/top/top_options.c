@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "top_options.h"
 
-#include "command.h"
 #include "stats_socket.h"
-#include "task_line.h"
 #include "task_options.h"
-
-#include <stdio.h>
 
 static const char HELP[] = "usage: tickwheel top [--redis URL | --stats PATH | --store FILE] [OPTIONS]\n"
                            "\n"
@@ -51,62 +47,10 @@ static const char HELP_END[] =
 static const char COMMAND[] = "tickwheel top";
 enum { INTERVAL_MIN_MS = TOP_INTERVAL_MIN_NS / 1000000, INTERVAL_MAX_MS = TOP_INTERVAL_MAX_NS / 1000000 };
 
-static bool parse_stats(const char *path, struct top_options *options)
-{
-    struct sockaddr_un address;
-    options->stats = path;
-    return stats_address("tickwheel top: --stats", path, &address);
-}
-
-/* ---- options --------------------------------------------------------------------------------------------- */
-
-enum { OPTION_STATS = 1, OPTION_STORE, OPTION_QUEUE, OPTION_INTERVAL, OPTION_ONCE, OPTION_JSON, OPTION_ASCII };
-
-static const struct option LONG[] = {LINK_OPTIONS,
-                                     {"stats", required_argument, NULL, OPTION_STATS},
-                                     {"store", required_argument, NULL, OPTION_STORE},
-                                     {"queue", required_argument, NULL, OPTION_QUEUE},
-                                     {"interval", required_argument, NULL, OPTION_INTERVAL},
-                                     {"once", no_argument, NULL, OPTION_ONCE},
-                                     {"json", no_argument, NULL, OPTION_JSON},
-                                     {"ascii", no_argument, NULL, OPTION_ASCII},
-                                     {"help", no_argument, NULL, OPTION_HELP},
-                                     {NULL, 0, NULL, 0}};
-
-static bool take_flag(int code, struct top_options *options)
-{
-    options->once |= code == OPTION_ONCE;
-    options->json |= code == OPTION_JSON;
-    options->ascii |= code == OPTION_ASCII;
-    return true;
-}
-
-static bool take_option(int code, void *arg)
-{
-    struct top_options *options = arg;
-    if (link_options_has(code))
-        return link_options_take(&options->link, COMMAND, code);
-    switch (code) {
-    case OPTION_STATS:
-        return parse_stats(optarg, options);
-    case OPTION_STORE:
-        options->store = optarg;
-        return true;
-    case OPTION_QUEUE:
-        options->queue = optarg;
-        return true;
-    case OPTION_INTERVAL:
-        return option_time(COMMAND, "--interval", INTERVAL_MIN_MS, INTERVAL_MAX_MS, &options->interval_ns);
-    default:
-        return take_flag(code, options);
-    }
-}
-
 /* Checks that there is one source, and that it can have the queue. */
-static bool check_source(const struct top_options *options)
+static bool check_source(const struct top_options *options, bool redis)
 {
     const char *error = NULL;
-    bool redis = link_options_given(&options->link);
     if (options->store != NULL && (redis || options->stats != NULL))
         error = "--store reads a file; --stats is for a scheduler, --redis and its options for a server";
     else if (options->stats != NULL && redis)
@@ -121,34 +65,37 @@ static bool check_source(const struct top_options *options)
 }
 
 /* Checks that the options can be combined. Prints an error if not. */
-static bool check(int argc, char **argv, struct top_options *options)
+static bool check(int argc, char **argv, struct top_options *options, const struct option_table *table)
 {
     bool other = options->stats != NULL || options->store != NULL;
-    if (optind < argc)
-        return option_refuse(COMMAND, "arguments", "nothing but options (try: tickwheel top --help)",
-                             argv[optind]);
-    if (!check_source(options))
+    if (optind < argc) {
+        complain("%s: arguments: expected nothing but options (try: tickwheel top --help), found \"%s\"",
+                 COMMAND, argv[optind]);
+        return false;
+    }
+    if (!check_source(options, link_options_given(table)))
         return false;
     if (options->once && options->json) {
         complain("%s: expected --once or --json, found both", COMMAND);
         return false;
     }
-    return other || link_options_end(&options->link, COMMAND, "TICKWHEEL_TOP_PASSWORD");
-}
-
-static void help(void)
-{
-    fputs(HELP, stdout);
-    fputs(LINK_OPTIONS_HELP, stdout);
-    fputs(HELP_END, stdout);
+    return other || link_options_end(&options->link, table, "TICKWHEEL_TOP_PASSWORD");
 }
 
 int top_options_parse(int argc, char **argv, struct top_options *options)
 {
-    static const struct option_reader READER = {":h", LONG, take_option, help};
+    struct option_table table = {.command = COMMAND, .help = {HELP, LINK_OPTIONS_HELP, HELP_END}};
     *options = (struct top_options){.interval_ns = 1000000000};
-    int status = options_read(&READER, argc, argv, options);
+    link_options_add(&table, &options->link);
+    options_other(&table, "--stats", stats_take_path, &options->stats);
+    options_text(&table, "--store", &options->store);
+    options_text(&table, "--queue", &options->queue);
+    options_ns(&table, "--interval", &options->interval_ns, INTERVAL_MIN_MS, INTERVAL_MAX_MS);
+    options_flag(&table, "--once", &options->once);
+    options_flag(&table, "--json", &options->json);
+    options_flag(&table, "--ascii", &options->ascii);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
-    return check(argc, argv, options) ? -1 : COMMAND_INPUT;
+    return check(argc, argv, options, &table) ? -1 : COMMAND_INPUT;
 }

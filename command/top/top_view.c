@@ -6,6 +6,7 @@
  */
 #include "top_view.h"
 
+#include "clock.h"
 #include "command.h"
 #include "task_line.h"
 
@@ -62,7 +63,7 @@ static bool wait_for_turn(uint64_t last_ns)
         struct timespec next = {(time_t)(next_ns / 1000000000), (long)(next_ns % 1000000000)};
         if (shared.paused)
             pthread_cond_wait(&shared.changed, &shared.lock);
-        else if (reading_now() >= next_ns)
+        else if (monotonic_ns() >= next_ns)
             break;
         else
             pthread_cond_timedwait(&shared.changed, &shared.lock, &next);
@@ -75,12 +76,12 @@ static void *read_on(void *arg)
 {
     static struct reading reading;
     char error[FEED_ERROR] = "";
-    uint64_t last_ns = reading_now();
+    uint64_t last_ns = monotonic_ns();
     (void)arg;
     pthread_mutex_lock(&shared.lock);
     while (wait_for_turn(last_ns)) {
         pthread_mutex_unlock(&shared.lock);
-        last_ns = reading_now();
+        last_ns = monotonic_ns();
         bool good = feed_read(shared.feed, &reading, error);
         pthread_mutex_lock(&shared.lock);
         shared.news = true;
@@ -132,7 +133,7 @@ static void take_news(void)
         view.error[0] = '\0';
     } else if (shared.news) {
         if (view.error[0] == '\0')
-            view.lost_ns = reading_now();
+            view.lost_ns = monotonic_ns();
         memcpy(view.error, shared.error, sizeof view.error);
     }
     shared.news = false;
@@ -220,7 +221,7 @@ static void draw(void)
     say_keys(keys, sizeof keys);
     if (view.error[0] != '\0')
         snprintf(notice, sizeof notice, "connection lost for %d s: %s",
-                 (int)((reading_now() - view.lost_ns) / 1000000000), view.error);
+                 (int)((monotonic_ns() - view.lost_ns) / 1000000000), view.error);
     frame_draw(&sheet, view.history, notice, keys);
     put_on_terminal(&sheet);
     sheet_fini(&sheet);

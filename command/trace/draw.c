@@ -12,22 +12,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char HELP[] = "usage: tickwheel trace draw TRACE --at TICK -o FILE\n"
-                           "                            [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
-                           "\n"
-                           "Replays a trace (plain or zstd; - is standard input) up to a tick. Draws the\n"
-                           "wheel at that tick as an SVG picture. Example:\n"
-                           "\n"
-                           "  tickwheel trace draw data/nginx-wrk.trace.zst --at 1000 -o wheel.svg\n"
-                           "\n"
-                           "  --at TICK          the tick: from the first to the last tick of the trace\n"
-                           "  -o, --output FILE  the file to write; - is standard output\n"
-                           "%s"
-                           "\n"
-                           "Exit status:\n"
-                           "  0  the picture is written;\n"
-                           "  1  the wheel refused a timer, or FILE cannot be written;\n"
-                           "  2  the arguments or the trace are not valid.\n";
+static const char HELP_HEAD[] =
+    "usage: tickwheel trace draw TRACE --at TICK -o FILE\n"
+    "                            [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
+    "\n"
+    "Replays a trace (plain or zstd; - is standard input) up to a tick. Draws the\n"
+    "wheel at that tick as an SVG picture. Example:\n"
+    "\n"
+    "  tickwheel trace draw data/nginx-wrk.trace.zst --at 1000 -o wheel.svg\n"
+    "\n"
+    "  --at TICK          the tick: from the first to the last tick of the trace\n"
+    "  -o, --output FILE  the file to write; - is standard output\n";
+
+static const char HELP_TAIL[] = "\n"
+                                "Exit status:\n"
+                                "  0  the picture is written;\n"
+                                "  1  the wheel refused a timer, or FILE cannot be written;\n"
+                                "  2  the arguments or the trace are not valid.\n";
 
 struct draw_options {
     const char *trace, *at, *output;
@@ -55,7 +56,7 @@ static int write_picture(const struct player *player, const struct view *view, c
     bool good = !ferror(out);
     good = fclose(out) == 0 && good;
     int status = good ? COMMAND_GOOD : no_memory();
-    if (good && !output_write(path, bytes, size))
+    if (good && !output_write(path, (struct tw_bytes){bytes, size}))
         status = COMMAND_WRONG;
     free(bytes);
     return status;
@@ -117,35 +118,15 @@ static int draw(const struct draw_options *options)
     return status;
 }
 
-enum { OPTION_AT = 1, OPTION_OUTPUT };
-
-static const struct option LONG_OPTIONS[] = {
-    SHAPE_OPTIONS,
-    {"at", required_argument, NULL, OPTION_AT},
-    {"output", required_argument, NULL, OPTION_OUTPUT},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {NULL, 0, NULL, 0},
-};
-
-static bool take_option(int code, void *arg)
-{
-    struct draw_options *options = arg;
-    if (shape_take(&options->shape, code))
-        return true;
-    *(code == OPTION_AT ? &options->at : &options->output) = optarg;
-    return true;
-}
-
-static void help(void)
-{
-    printf(HELP, SHAPE_HELP);
-}
-
 /* Returns -1 to go on, else an exit status. */
 static int read_options(struct draw_options *options, int argc, char **argv)
 {
-    static const struct option_reader READER = {":ho:", LONG_OPTIONS, take_option, help};
-    int status = options_read(&READER, argc, argv, options);
+    struct option_table table = {
+        .command = "tickwheel trace draw", .help = {HELP_HEAD, SHAPE_HELP, HELP_TAIL}, .letter = 'o'};
+    shape_options_add(&table, &options->shape);
+    options_text(&table, "--at", &options->at);
+    options_text(&table, "--output", &options->output);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
     if (argc - optind == 1 && options->at != NULL && options->output != NULL) {

@@ -8,6 +8,7 @@
  * So the measured cost of an operation is the cost of the wheel alone, and results are printed only after all
  * passes.
  */
+#include "clock.h"
 #include "command.h"
 #include "player.h"
 #include "report.h"
@@ -16,47 +17,46 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { TIMED_MIN = 3, TIMED_MAX = 15 };
 static const double TIMED_ENOUGH = 0.5; /* seconds of timed passes after which no further one is begun */
 
-static const char USAGE[] = "usage: tickwheel trace replay TRACE [--preset NAME | --geometry LEVELS]\n"
-                            "                              [--overflow HOW] [--no-check] [--json]\n";
+static const char HELP_HEAD[] = "usage: tickwheel trace replay TRACE [--preset NAME | --geometry LEVELS]\n"
+                                "                              [--overflow HOW] [--no-check] [--json]\n"
+                                "\n"
+                                "Replays a recorded trace of timer operations (plain or zstd; - is standard\n"
+                                "input) through the wheel, in virtual time, and checks every firing against a\n"
+                                "sorted list of the pending timers. Example:\n"
+                                "\n"
+                                "  tickwheel trace replay data/nginx-wrk.trace.zst --preset hashed:512\n"
+                                "\n";
 
-static const char HELP[] = "\n"
-                           "Replays a recorded trace of timer operations (plain or zstd; - is standard\n"
-                           "input) through the wheel, in virtual time, and checks every firing against a\n"
-                           "sorted list of the pending timers. Example:\n"
-                           "\n"
-                           "  tickwheel trace replay data/nginx-wrk.trace.zst --preset hashed:512\n"
-                           "\n"
-                           "%s"
-                           "  --no-check         do not check the firings\n"
-                           "  --json             print one JSON object with the keys operations, adds,\n"
-                           "                     cancels, moves, fired, early, late, unfired, out_of_order,\n"
-                           "                     ns_per_op, max_filed_per_tick, pending_peak\n"
-                           "\n"
-                           "ns per op            the time of a run without checks, firing and refiling\n"
-                           "                     included, divided by the number of operations; the median\n"
-                           "                     of several runs\n"
-                           "most refiled         (max_filed_per_tick) the largest number of timers that\n"
-                           "                     the wheel moved between its levels, or filed again after\n"
-                           "                     they had been pushed back, in one tick\n"
-                           "out of order         timers fired before another timer that had an earlier\n"
-                           "                     deadline, or the same deadline and was filed before; a\n"
-                           "                     timer that was moved after its filing may fire at any\n"
-                           "                     place among timers of the same deadline\n"
-                           "\n"
-                           "Exit status:\n"
-                           "  0  every timer fired on its tick and in order;\n"
-                           "  1  a timer did not, or the wheel refused a timer;\n"
-                           "  2  the arguments or the trace are not valid.\n";
+static const char HELP_TAIL[] =
+    "  --no-check         do not check the firings\n"
+    "  --json             print one JSON object with the keys operations, adds,\n"
+    "                     cancels, moves, fired, early, late, unfired, out_of_order,\n"
+    "                     ns_per_op, max_filed_per_tick, pending_peak\n"
+    "\n"
+    "ns per op            the time of a run without checks, firing and refiling\n"
+    "                     included, divided by the number of operations; the median\n"
+    "                     of several runs\n"
+    "most refiled         (max_filed_per_tick) the largest number of timers that\n"
+    "                     the wheel moved between its levels, or filed again after\n"
+    "                     they had been pushed back, in one tick\n"
+    "out of order         timers fired before another timer that had an earlier\n"
+    "                     deadline, or the same deadline and was filed before; a\n"
+    "                     timer that was moved after its filing may fire at any\n"
+    "                     place among timers of the same deadline\n"
+    "\n"
+    "Exit status:\n"
+    "  0  every timer fired on its tick and in order;\n"
+    "  1  a timer did not, or the wheel refused a timer;\n"
+    "  2  the arguments or the trace are not valid.\n";
 
 struct replay_options {
     const char *trace;
     struct shape_options shape;
-    bool check, json;
+    bool no_check, json;
 };
 
 /* ---- passes --------------------------------------------------------------------------------------------- */
@@ -136,13 +136,6 @@ static int survey(struct replay *r, bool check)
     return COMMAND_GOOD;
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -156,9 +149,9 @@ static int time_passes(struct replay *r)
     while (passes < TIMED_MAX && (passes < TIMED_MIN || all < TIMED_ENOUGH)) {
         if (player_rewind(&r->player, &r->shape.geometry) != 0)
             return no_memory();
-        double start = seconds();
+        uint64_t start_ns = monotonic_ns();
         player_play(&r->player);
-        all += pass[passes++] = seconds() - start;
+        all += pass[passes++] = (double)(monotonic_ns() - start_ns) * 1e-9;
     }
     qsort(pass, passes, sizeof *pass, compare_doubles);
     if (r->trace.count > 0)
@@ -185,7 +178,7 @@ static int run_passes(struct replay *r, const struct replay_options *options)
     trace_drop_remarks(&r->trace);
     if (player_start(&r->player, &r->trace, &r->shape.geometry) != 0)
         return no_memory();
-    int status = survey(r, options->check);
+    int status = survey(r, !options->no_check);
     return status == COMMAND_GOOD ? time_passes(r) : status;
 }
 
@@ -209,37 +202,15 @@ static int replay(struct replay *r, const struct replay_options *options)
     return status;
 }
 
-enum { OPTION_NO_CHECK = 1, OPTION_JSON };
-
-static const struct option LONG_OPTIONS[] = {
-    SHAPE_OPTIONS,
-    {"no-check", no_argument, NULL, OPTION_NO_CHECK},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {NULL, 0, NULL, 0},
-};
-
-static bool take_option(int code, void *arg)
-{
-    struct replay_options *options = arg;
-    if (shape_take(&options->shape, code))
-        return true;
-    options->check &= code != OPTION_NO_CHECK;
-    options->json |= code == OPTION_JSON;
-    return true;
-}
-
-static void help(void)
-{
-    fputs(USAGE, stdout);
-    printf(HELP, SHAPE_HELP);
-}
-
 /* Returns -1 to go on, else an exit status. */
 static int read_options(struct replay_options *options, int argc, char **argv)
 {
-    static const struct option_reader READER = {":h", LONG_OPTIONS, take_option, help};
-    int status = options_read(&READER, argc, argv, options);
+    struct option_table table = {.command = "tickwheel trace replay",
+                                 .help = {HELP_HEAD, SHAPE_HELP, HELP_TAIL}};
+    shape_options_add(&table, &options->shape);
+    options_flag(&table, "--no-check", &options->no_check);
+    options_flag(&table, "--json", &options->json);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
     if (argc - optind == 1) {
@@ -253,7 +224,7 @@ static int read_options(struct replay_options *options, int argc, char **argv)
 
 int command_trace_replay(int argc, char **argv)
 {
-    struct replay_options options = {.check = true};
+    struct replay_options options = {.trace = NULL};
     int status = read_options(&options, argc, argv);
     if (status >= 0)
         return status;

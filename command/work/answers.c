@@ -61,23 +61,23 @@ struct words {
     int count;
 };
 
-static void add(struct words *words, const char *word, size_t size)
+static void add(struct words *words, struct tw_bytes word)
 {
-    words->word[words->count] = word;
-    words->size[words->count++] = size;
+    words->word[words->count] = word.data;
+    words->size[words->count++] = word.size;
 }
 
 static void add_text(struct words *words, const char *text)
 {
-    add(words, text, strlen(text));
+    add(words, tw_text(text));
 }
 
 static void add_task(struct words *words, const char *command, const struct lease *lease)
 {
     add_text(words, command);
     add_text(words, lease->taken.queue);
-    add(words, lease->taken.id.bytes, lease->taken.id.size);
-    add(words, lease->token.bytes, lease->token.size);
+    add(words, lease->taken.id);
+    add(words, lease->token);
 }
 
 static const char *name_of(enum verb verb)
@@ -140,7 +140,8 @@ static bool is_result(const struct call *call)
 static void settle(struct answers *answers, struct call *call, enum outcome outcome)
 {
     struct lease *lease = call->lease;
-    answers->events.settled(answers->events.arg, &lease->taken, outcome, lease->error);
+    const struct source_events *source = answers->events.source;
+    source->settled(source->arg, &lease->taken, outcome, lease->error);
     lease_free(lease);
 }
 
@@ -150,7 +151,7 @@ static void take_touch(struct answers *answers, struct lease *lease, const redis
     if (reply->type != REDIS_REPLY_NIL || lease->answer.listed || lease->taken.not_yours)
         return;
     lease->taken.not_yours = true;
-    answers->events.not_yours(answers->events.arg, &lease->taken);
+    answers->events.source->not_yours(answers->events.source->arg, &lease->taken);
 }
 
 /* The first reply may have been lost, and then the second one finds the work done already. So a call that was
@@ -235,11 +236,6 @@ static void on_reply(void *arg, redisReply *reply)
         take_answer(answers, call, reply);
 }
 
-static void on_opened(void *arg)
-{
-    (void)arg; /* answers_turn() goes on to send */
-}
-
 /* No answer will come to the calls in flight: they are sent again. */
 static void on_broken(void *arg, const char *why)
 {
@@ -262,11 +258,6 @@ static void on_refused(void *arg, const char *why)
     }
     answers->in_flight = 0;
     answers->events.failed(answers->events.arg, why);
-}
-
-static void go_on(void *arg)
-{
-    (void)arg; /* the same */
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------------- */
@@ -335,8 +326,8 @@ void answers_init(struct answers *answers, const struct link_target *target, str
                   uint64_t lease_ms, const struct answers_events *events)
 {
     const struct wire_events wire = {
-        .opened = on_opened, .reply = on_reply, .broken = on_broken, .refused = on_refused, .arg = answers};
-    *answers = (struct answers){.events = *events, .hold = {.fire = go_on, .arg = answers}};
+        .reply = on_reply, .broken = on_broken, .refused = on_refused, .arg = answers};
+    *answers = (struct answers){.events = *events};
     answers->end = &answers->first;
     snprintf(answers->lease_ms, sizeof answers->lease_ms, "%" PRIu64, lease_ms);
     wire_init(&answers->wire, target, timers, &wire);

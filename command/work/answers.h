@@ -11,13 +11,12 @@
 #include "wire.h"
 
 struct answers_events {
-    void (*settled)(void *arg, const struct taken *taken, enum outcome outcome, const char *error);
-    void (*not_yours)(void *arg, struct taken *taken);
     void (*unblocked)(void *arg, bool good);     /* CLIENT UNBLOCK was answered; good: it has had an effect */
     void (*moved)(void *arg, const char *reply); /* another node has the queues: calls answers_restart() */
     void (*broken)(void *arg, const char *why);  /* the connection; it is made anew */
     void (*failed)(void *arg, const char *why);  /* an error that stays */
     void *arg;
+    const struct source_events *source; /* is told which tasks are settled, and which are not yours */
 };
 
 struct answers {

@@ -18,15 +18,13 @@ enum { OUTPUT, ERRORS, PART = PIPE_BUF, PARTS = 1024, CHARACTER = 4 };
 
 /* ---- the outputs ----------------------------------------------------------------------------------------- */
 
-static void keep_tail(struct child *child, const char *bytes, size_t size)
+static void keep_tail(struct child *child, struct tw_bytes bytes)
 {
-    if (size > CHILD_TAIL) {
-        child->errors += size - CHILD_TAIL;
-        bytes += size - CHILD_TAIL;
-        size = CHILD_TAIL;
-    }
-    for (size_t i = 0; i < size; i++)
-        child->tail[child->errors++ % CHILD_TAIL] = bytes[i];
+    const char *text = bytes.data;
+    size_t from = bytes.size > CHILD_TAIL ? bytes.size - CHILD_TAIL : 0;
+    child->errors += from;
+    for (size_t i = from; i < bytes.size; i++)
+        child->tail[child->errors++ % CHILD_TAIL] = text[i];
 }
 
 static void shut(struct child *child, int which)
@@ -53,9 +51,10 @@ static bool pass_part(struct child *child, int which)
         shut(child, which);
     if (size <= 0)
         return false;
+    const struct tw_bytes part = {bytes, (size_t)size};
     if (which == ERRORS)
-        keep_tail(child, bytes, (size_t)size);
-    screen_pass(ours(which), bytes, (size_t)size);
+        keep_tail(child, part);
+    screen_pass(ours(which), part);
     return true;
 }
 

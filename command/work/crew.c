@@ -7,9 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-enum { MS_US = 1000, US_NS = 1000, SECOND_US = 1000000 };
 
 struct place {
     struct crew *crew;
@@ -55,13 +52,6 @@ static void time_out(void *arg)
 
 /* ---- beginning and end ----------------------------------------------------------------------------------- */
 
-static uint64_t wall_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * SECOND_US + (uint64_t)now.tv_nsec / US_NS;
-}
-
 static struct place *free_place(struct crew *crew)
 {
     struct place *place = crew->place;
@@ -72,15 +62,12 @@ static struct place *free_place(struct crew *crew)
 
 static struct job job_of(const struct crew *crew, const struct taken *taken, char due[TIME_SIZE])
 {
-    uint64_t now_us = wall_us();
     time_print(instant_of_ms(taken->due_ms), due);
     return (struct job){.command = crew->options.exec,
-                        .id = taken->id.bytes,
-                        .id_size = taken->id.size,
-                        .payload = taken->values > 0 ? taken->value[0].bytes : "",
-                        .payload_size = taken->values > 0 ? taken->value[0].size : 0,
+                        .id = taken->id,
+                        .payload = taken->values > 0 ? taken->value[0] : tw_text(""),
                         .due = due,
-                        .late_us = now_us / MS_US >= taken->due_ms ? now_us - taken->due_ms * MS_US : 0,
+                        .late_us = job_late_us(taken->due_ms),
                         .queue = taken->queue,
                         .attempt = taken->attempt,
                         .more = taken->values > 1 ? taken->value + 1 : NULL,

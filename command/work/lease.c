@@ -26,9 +26,9 @@ bool lease_is_row(const redisReply *row)
     return true;
 }
 
-static struct job_bytes copy(const redisReply *text, char **at)
+static struct tw_bytes copy(const redisReply *text, char **at)
 {
-    struct job_bytes bytes = {*at, (size_t)text->len};
+    struct tw_bytes bytes = {*at, (size_t)text->len};
     memcpy(*at, text->str, bytes.size);
     *at += bytes.size;
     return bytes;

@@ -23,10 +23,10 @@ struct call {
 
 struct lease {
     struct taken taken; /* the first member */
-    struct job_bytes token;
+    struct tw_bytes token;
     char *error; /* for VERB_NACK; NULL: none */
     struct call touch, answer;
-    struct job_bytes value[]; /* the bytes of all members follow behind the last value */
+    struct tw_bytes value[]; /* the bytes of all members follow behind the last value */
 };
 
 /* Makes a lease of a row. `queue`: the argument that the row names, which outlives the lease.

@@ -21,8 +21,8 @@ enum { SOURCE_WATCHES = 2, SOURCE_STATUS = 700 };
 /* One attempt of a task that the worker has. The source makes and frees it. */
 struct taken {
     const char *queue;
-    struct job_bytes id;
-    const struct job_bytes *value; /* the payload */
+    struct tw_bytes id;
+    const struct tw_bytes *value; /* the payload */
     size_t values;
     uint64_t due_ms, attempt;
     bool not_yours; /* the task is not this worker's any more */

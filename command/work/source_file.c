@@ -30,7 +30,7 @@ static const char COMMAND[] = "tickwheel work";
 struct held {
     struct taken taken; /* the first member */
     struct tw_job *job;
-    struct job_bytes value;
+    struct tw_bytes value;
     bool replaced;     /* the task was put anew or moved: the attempt goes on, and nothing dies of it */
     struct held *next; /* in the list of those that came */
 };
@@ -61,9 +61,9 @@ static struct held *hold(struct tw_job *job)
     struct held *held = malloc(sizeof *held);
     if (held == NULL)
         return NULL;
-    *held = (struct held){.job = job, .value = {job->payload.data, job->payload.size}};
+    *held = (struct held){.job = job, .value = job->payload};
     held->taken = (struct taken){.queue = job->queue,
-                                 .id = {job->id.data, job->id.size},
+                                 .id = job->id,
                                  .value = &held->value,
                                  .values = job->payload.data != NULL,
                                  .due_ms = job->due_ms,
@@ -92,13 +92,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
 static void on_error(void *arg, int error, const char *message)
 {
     struct file *file = arg;
-    const char *ends = news_ends(error);
-    if (news_is_of_task(error)) {
-        news_task(&file->news, message);
-        return;
-    }
-    news_file(&file->news, error, message, ends);
-    if (ends == NULL)
+    if (!news_error(&file->news, error, message, false))
         return;
     pthread_mutex_lock(&file->lock);
     file->damaged = true;
@@ -207,8 +201,7 @@ static void look_for(struct file *file, struct held *held)
 {
     struct look look = {.job = held->job};
     const struct taken *taken = &held->taken;
-    int error = tw_store_get(
-        file->store, (struct tw_store_name){taken->queue, {taken->id.bytes, taken->id.size}}, see, &look);
+    int error = tw_store_get(file->store, (struct tw_store_name){taken->queue, taken->id}, see, &look);
     held->replaced = held->replaced || look.replaced;
     held->taken.not_yours = taken->not_yours || (!look.ours && (error == 0 || error == TW_EGONE));
 }

@@ -12,6 +12,7 @@
 #include "answers.h"
 #include "command.h"
 #include "screen.h"
+#include "text.h"
 #include "trouble.h"
 #include "wire.h"
 
@@ -53,7 +54,7 @@ struct server {
 static void tell_trouble(struct server *server, const char *why)
 {
     char text[LINK_ERROR];
-    link_clean(why, text, sizeof text); /* it may be a reply of the server, as it came */
+    text_clean(text, sizeof text, tw_text(why)); /* it may be a reply of the server, as it came */
     if (server->failed || strcmp(server->trouble, text) == 0)
         return;
     snprintf(server->trouble, sizeof server->trouble, "%s", text);
@@ -80,7 +81,7 @@ static void fail(struct server *server, const char *why)
     if (server->failed)
         return;
     server->failed = true;
-    link_clean(why, text, sizeof text);
+    text_clean(text, sizeof text, tw_text(why));
     screen_hide();
     complain("%s: %s: %s", COMMAND, server->target.url.text, text);
     server->source.events.failed(server->source.events.arg);
@@ -213,7 +214,7 @@ static bool is_refused(const redisReply *reply)
 {
     static const char *const KNOWN[] = {"NOAUTH", "DENIED", "ERR max number of clients"};
     for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
-        if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, KNOWN[i], strlen(KNOWN[i])) == 0)
+        if (reply->type == REDIS_REPLY_ERROR && text_begins(reply->str, KNOWN[i]))
             return true;
     return false;
 }
@@ -264,18 +265,6 @@ static void on_refused(void *arg, const char *why)
 }
 
 /* ---- the other connection -------------------------------------------------------------------------------- */
-
-static void on_settled(void *arg, const struct taken *taken, enum outcome outcome, const char *error)
-{
-    struct server *server = arg;
-    server->source.events.settled(server->source.events.arg, taken, outcome, error);
-}
-
-static void on_not_yours(void *arg, struct taken *taken)
-{
-    struct server *server = arg;
-    server->source.events.not_yours(server->source.events.arg, taken);
-}
 
 /* If the wait had not begun when CLIENT UNBLOCK came, asks again. */
 static void on_unblocked(void *arg, bool good)
@@ -349,7 +338,7 @@ static void answer(struct source *source, struct taken *taken, enum result resul
         answers_give(&server->answers, (struct lease *)taken, result, error);
         return;
     }
-    on_settled(server, taken, OUTCOME_NOT_YOURS, NULL);
+    source->events.settled(source->events.arg, taken, OUTCOME_NOT_YOURS, NULL);
     lease_free((struct lease *)taken);
 }
 
@@ -407,22 +396,16 @@ static bool free_server(struct source *source)
     return good;
 }
 
-static void nothing(void *arg)
-{
-    (void)arg; /* the next turn sees that the timer does not wait any more */
-}
-
 static void connect_both(struct server *server)
 {
     const struct wire_events taking = {
         .opened = on_opened, .reply = on_reply, .broken = on_broken, .refused = on_refused, .arg = server};
-    const struct answers_events answering = {.settled = on_settled,
-                                             .not_yours = on_not_yours,
-                                             .unblocked = on_unblocked,
+    const struct answers_events answering = {.unblocked = on_unblocked,
                                              .moved = on_moved,
                                              .broken = on_answers_broken,
                                              .failed = on_failed,
-                                             .arg = server};
+                                             .arg = server,
+                                             .source = &server->source.events};
     const struct source *source = &server->source;
     wire_init(&server->wire, &server->target, source->timers, &taking);
     answers_init(&server->answers, &server->target, source->timers, source->options->lease_ms, &answering);
@@ -450,7 +433,6 @@ struct source *source_server(const struct work_options *options, struct timers *
     *server = (struct server){.source = {&KIND, options, timers, *events},
                               .target = options->link.target,
                               .words = words,
-                              .rest = {.fire = nothing},
                               .calm = {.fire = end_trouble, .arg = server},
                               .unblock = {.fire = ask_to_unblock, .arg = server}};
     server->target.reply_max = REPLY_MAX;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "timers.h"
 
-#include <stdlib.h>
-#include <time.h>
+#include "clock.h"
 
-enum { MS_NS = 1000000, SECOND_MS = 1000, PATIENCE_MS = 60000 };
+#include <stdlib.h>
+
+enum { PATIENCE_MS = 60000 };
 
 struct timers {
     struct tw_wheel *wheel;
@@ -14,7 +15,7 @@ struct timers *timers_new(void)
 {
     const struct tw_geometry geometry = TW_GEOMETRY_SMALL;
     struct timers *timers = malloc(sizeof *timers);
-    if (timers != NULL && tw_wheel_new(&timers->wheel, &geometry, timers_now_ms()) == 0)
+    if (timers != NULL && tw_wheel_new(&timers->wheel, &geometry, monotonic_ms()) == 0)
         return timers;
     free(timers);
     return NULL;
@@ -28,18 +29,11 @@ void timers_free(struct timers *timers)
     free(timers);
 }
 
-uint64_t timers_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_MS + (uint64_t)now.tv_nsec / MS_NS;
-}
-
 /* The clock is rounded down, so one more tick makes sure that the timer is not early. TW_GEOMETRY_SMALL takes
  * every deadline. */
 void timers_set(struct timers *timers, struct timer *timer, uint64_t ms)
 {
-    (void)tw_wheel_move_at(timers->wheel, &timer->timer, timers_now_ms() + ms + 1);
+    (void)tw_wheel_move_at(timers->wheel, &timer->timer, monotonic_ms() + ms + 1);
 }
 
 void timers_cancel(struct timers *timers, struct timer *timer)
@@ -54,7 +48,7 @@ bool timers_wait(const struct timer *timer)
 
 int timers_patience_ms(const struct timers *timers)
 {
-    uint64_t next = tw_wheel_next_bound(timers->wheel), now = timers_now_ms();
+    uint64_t next = tw_wheel_next_bound(timers->wheel), now = monotonic_ms();
     if (next == TW_NEVER)
         return -1;
     return next <= now ? 0 : next - now > PATIENCE_MS ? PATIENCE_MS : (int)(next - now);
@@ -63,8 +57,9 @@ int timers_patience_ms(const struct timers *timers)
 void timers_fire(struct timers *timers)
 {
     struct tw_timer *due;
-    while ((due = tw_wheel_poll(timers->wheel, timers_now_ms())) != NULL) {
+    while ((due = tw_wheel_poll(timers->wheel, monotonic_ms())) != NULL) {
         struct timer *timer = TW_CONTAINER(due, struct timer, timer);
-        timer->fire(timer->arg);
+        if (timer->fire != NULL)
+            timer->fire(timer->arg);
     }
 }

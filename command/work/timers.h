@@ -9,7 +9,8 @@
 
 struct timers;
 
-/* A timer, inside the object that it belongs to. Zeroed at first, but for `fire` and `arg`. */
+/* A timer, inside the object that it belongs to. Zeroed at first, but for `fire` and `arg`. Without `fire` it
+ * only waits, for timers_wait(). */
 struct timer {
     struct tw_timer timer;
     void (*fire)(void *arg);
@@ -19,9 +20,6 @@ struct timer {
 /* Returns NULL if there is no memory. */
 struct timers *timers_new(void);
 void timers_free(struct timers *timers);
-
-/* Milliseconds of the monotonic clock. */
-uint64_t timers_now_ms(void);
 
 /* Lets a timer fire `ms` from now, also if it waits already. It is never early. */
 void timers_set(struct timers *timers, struct timer *timer, uint64_t ms);

@@ -3,16 +3,12 @@
 
 #include "command.h"
 #include "link/link.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { PORT_MAX = 65535 };
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
 
 /* A full memory, a full disk and a lack of replicas last for a while; UNBLOCKED, READONLY and a lost primary
  * mean a failover. */
@@ -30,7 +26,7 @@ enum trouble trouble_of(const char *reply)
         {"UNBLOCKED", TROUBLE_ELSEWHERE}, {"ASK", TROUBLE_PASSES}, /* a slot is under way to another node */
         {"MOVED", TROUBLE_MOVED}};
     for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
-        if (begins(reply, KNOWN[i].begin))
+        if (text_begins(reply, KNOWN[i].begin))
             return KNOWN[i].trouble;
     return TROUBLE_STAYS;
 }
@@ -65,11 +61,11 @@ bool trouble_follow(const char *reply, struct link_target *target)
 void trouble_explain(const struct link_target *target, const char *command, const char *reply,
                      char error[LINK_ERROR])
 {
-    if (begins(reply, "CROSSSLOT"))
+    if (text_begins(reply, "CROSSSLOT"))
         snprintf(error, LINK_ERROR,
                  "the queues lie in several slots of a cluster: start a worker for each hash tag, or give the "
                  "queues the same one, as in {shop}:orders and {shop}:mails");
-    else if (begins(reply, "WRONGTYPE"))
+    else if (text_begins(reply, "WRONGTYPE"))
         snprintf(error, LINK_ERROR, "%s: a key of this name is no queue: %.200s", command, reply);
     else
         link_explain(target, command, reply, error);

@@ -100,7 +100,8 @@ static void note_open(struct wire *wire)
     wire->open = true;
     timers_cancel(wire->timers, &wire->patience);
     timers_cancel(wire->timers, &wire->look);
-    wire->events.opened(wire->events.arg);
+    if (wire->events.opened != NULL)
+        wire->events.opened(wire->events.arg);
 }
 
 static void fail(struct wire *wire, const char *why)

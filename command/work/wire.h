@@ -17,7 +17,7 @@ enum {
 };
 
 struct wire_events {
-    void (*opened)(void *arg);                   /* it may send from now on */
+    void (*opened)(void *arg);                   /* it may send from now on; may be NULL */
     void (*reply)(void *arg, redisReply *reply); /* an answer, valid during the call */
     void (*broken)(void *arg, const char *why);  /* answers that have not come will not come; it tries again */
     void (*refused)(void *arg, const char *why); /* the server has refused the user; it does not try again */

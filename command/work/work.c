@@ -184,8 +184,8 @@ static void on_stop_signal(struct worker *worker, int number)
         return;
     }
     stop(worker);
-    if (crew_running(worker->crew) > 0 && !worker->options->quiet)
-        work_say_waiting(worker->options, crew_running(worker->crew));
+    if (!worker->options->quiet && screen_can_tell())
+        job_tell_waiting(COMMAND, crew_running(worker->crew), worker->options->has_grace);
 }
 
 static void take_signals(struct worker *worker)

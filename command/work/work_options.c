@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "work_options.h"
 
-#include "command.h"
 #include "job.h"
-#include "printable.h"
-#include "task_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,12 +71,20 @@ static const char HELP_TAIL[] =
 enum { NAME_MAX_BYTES = 255, LEASE_DEFAULT_MS = 30000 };
 static const char COMMAND[] = "tickwheel work";
 
-static bool parse_name(const char *text, char name[WORK_NAME])
+/* An empty command would do each task by doing nothing. */
+static bool take_exec(const struct option_row *row)
 {
-    size_t size = strlen(text);
+    const char **exec = row->to;
+    *exec = optarg;
+    return *optarg != '\0' || option_refuse(row, "a command");
+}
+
+static bool take_name(const struct option_row *row)
+{
+    size_t size = strlen(optarg);
     if (size == 0 || size > NAME_MAX_BYTES)
-        return option_refuse(COMMAND, "--name", "a name of 1 to 255 bytes", text);
-    memcpy(name, text, size + 1);
+        return option_refuse(row, "a name of 1 to 255 bytes");
+    memcpy(row->to, optarg, size + 1);
     return true;
 }
 
@@ -91,66 +96,13 @@ static void name_by_process(char name[WORK_NAME])
     snprintf(name, WORK_NAME, "%s:%ld", host, (long)getpid());
 }
 
-/* ---- options --------------------------------------------------------------------------------------------- */
-
-enum {
-    OPTION_EXEC = 1,
-    OPTION_STORE,
-    OPTION_JOBS,
-    OPTION_TIMEOUT,
-    OPTION_LEASE,
-    OPTION_NAME,
-    OPTION_GRACE,
-    OPTION_QUIET
-};
-
-static const struct option LONG[] = {LINK_OPTIONS,
-                                     {"exec", required_argument, NULL, OPTION_EXEC},
-                                     {"store", required_argument, NULL, OPTION_STORE},
-                                     {"jobs", required_argument, NULL, OPTION_JOBS},
-                                     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-                                     {"lease", required_argument, NULL, OPTION_LEASE},
-                                     {"name", required_argument, NULL, OPTION_NAME},
-                                     {"grace", required_argument, NULL, OPTION_GRACE},
-                                     {"quiet", no_argument, NULL, OPTION_QUIET},
-                                     {"help", no_argument, NULL, OPTION_HELP},
-                                     {NULL, 0, NULL, 0}};
-
-static bool take_option(int code, void *arg)
-{
-    struct work_options *options = arg;
-    if (link_options_has(code))
-        return link_options_take(&options->link, COMMAND, code);
-    switch (code) {
-    case OPTION_EXEC:
-        options->exec = optarg;
-        return true;
-    case OPTION_STORE:
-        options->store = optarg;
-        return true;
-    case OPTION_JOBS:
-        return option_number(COMMAND, "--jobs", 1, JOBS_MAX, &options->jobs);
-    case OPTION_TIMEOUT:
-        return option_ms(COMMAND, "--timeout", 1, JOB_TIMEOUT_MAX_MS, &options->timeout_ms);
-    case OPTION_LEASE:
-        return option_ms(COMMAND, "--lease", 10, JOB_DAY_MS, &options->lease_ms);
-    case OPTION_NAME:
-        return parse_name(optarg, options->name);
-    case OPTION_GRACE:
-        options->has_grace = true;
-        return option_ms(COMMAND, "--grace", 0, JOB_DAY_MS, &options->grace_ms);
-    default:
-        options->quiet = true;
-        return true;
-    }
-}
-
-static void help(void)
-{
-    printf("%s%s%s", HELP_HEAD, LINK_OPTIONS_HELP, HELP_TAIL);
-}
-
 /* ---- checks ---------------------------------------------------------------------------------------------- */
+
+static bool refuse_queue(const char *expected, const char *found)
+{
+    complain("%s: arguments: expected %s, found \"%s\"", COMMAND, expected, found);
+    return false;
+}
 
 static bool check_queues(const struct work_options *options)
 {
@@ -160,35 +112,31 @@ static bool check_queues(const struct work_options *options)
     }
     for (size_t i = 0; i < options->queues; i++)
         if (*options->queue[i] == '\0')
-            return option_refuse(COMMAND, "arguments", "queues", "");
+            return refuse_queue("queues", "");
     for (size_t i = 0; i < options->queues; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(options->queue[i], options->queue[j]) == 0)
-                return option_refuse(COMMAND, "arguments", "each queue once", options->queue[i]);
+                return refuse_queue("each queue once", options->queue[i]);
     return true;
 }
 
 static bool check_exec(const struct work_options *options)
 {
-    if (options->exec != NULL && *options->exec == '\0')
-        return option_refuse(COMMAND, "--exec", "a command",
-                             options->exec); /* it would do each task by doing nothing */
-    if (options->exec != NULL)
-        return true;
-    complain("%s: --exec CMD is missing: the command to run for each task (try: tickwheel work --help)",
-             COMMAND);
-    return false;
+    if (options->exec == NULL)
+        complain("%s: --exec CMD is missing: the command to run for each task (try: tickwheel work --help)",
+                 COMMAND);
+    return options->exec != NULL;
 }
 
 /* The commands do not get the worker's password. */
-static bool check_source(struct work_options *options)
+static bool check_source(struct work_options *options, const struct option_table *table)
 {
     static const char PASSWORD[] = "TICKWHEEL_WORK_PASSWORD";
-    bool good = options->store != NULL || link_options_end(&options->link, COMMAND, PASSWORD);
+    bool good = options->store != NULL || link_options_end(&options->link, table, PASSWORD);
     unsetenv(PASSWORD);
     if (options->store == NULL)
         return good;
-    if (!link_options_given(&options->link))
+    if (!link_options_given(table))
         return true;
     complain("%s: --store takes from a file; --redis and the options of a server are for a server", COMMAND);
     return false;
@@ -196,13 +144,23 @@ static bool check_source(struct work_options *options)
 
 int work_options_parse(int argc, char **argv, struct work_options *options)
 {
-    static const struct option_reader READER = {":h", LONG, take_option, help};
+    struct option_table table = {.command = COMMAND, .help = {HELP_HEAD, LINK_OPTIONS_HELP, HELP_TAIL}};
     *options = (struct work_options){.jobs = JOBS_DEFAULT, .lease_ms = LEASE_DEFAULT_MS};
     name_by_process(options->name);
-    int status = options_read(&READER, argc, argv, options);
+    link_options_add(&table, &options->link);
+    options_other(&table, "--exec", take_exec, &options->exec);
+    options_text(&table, "--store", &options->store);
+    options_number(&table, "--jobs", &options->jobs, 1, JOBS_MAX);
+    options_ms(&table, "--timeout", &options->timeout_ms, 1, JOB_TIMEOUT_MAX_MS);
+    options_ms(&table, "--lease", &options->lease_ms, 10, JOB_DAY_MS);
+    options_other(&table, "--name", take_name, options->name);
+    options_ms(&table, "--grace", &options->grace_ms, 0, JOB_DAY_MS);
+    options_flag(&table, "--quiet", &options->quiet);
+    int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
+    options->has_grace = options_given(&table, "--grace");
     options->queue = argv + optind;
     options->queues = (size_t)(argc - optind);
-    return check_exec(options) && check_queues(options) && check_source(options) ? -1 : COMMAND_INPUT;
+    return check_exec(options) && check_queues(options) && check_source(options, &table) ? -1 : COMMAND_INPUT;
 }

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { COLUMNS = 300 }; /* of an id or an error, which may be as long as 64 KiB */
 static const char COMMAND[] = "tickwheel work";
@@ -18,7 +17,7 @@ static void print_queues(const struct work_options *options, FILE *out)
 {
     for (size_t i = 0; i < options->queues; i++) {
         fputs(i > 0 ? ", " : "", out);
-        printable_write(options->queue[i], strlen(options->queue[i]), false, SIZE_MAX, out);
+        printable_write(tw_text(options->queue[i]), false, SIZE_MAX, out);
     }
 }
 
@@ -43,9 +42,9 @@ void work_say_not_yours(const struct taken *taken)
         return;
     screen_hide();
     fprintf(stderr, "%s: ", COMMAND);
-    printable_write(taken->queue, strlen(taken->queue), false, SIZE_MAX, stderr);
+    printable_write(tw_text(taken->queue), false, SIZE_MAX, stderr);
     fputc(' ', stderr);
-    printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, stderr);
+    printable_write(taken->id, false, COLUMNS, stderr);
     complain(": attempt %" PRIu64
              " is not yours any more (its command runs on, and its result counts for nothing)",
              taken->attempt);
@@ -58,9 +57,9 @@ void work_say_failed(struct news *news, const struct taken *taken, bool dead, co
     FILE *out = open_memstream(&text, &size);
     if (out == NULL)
         return;
-    printable_write(taken->queue, strlen(taken->queue), false, SIZE_MAX, out);
+    printable_write(tw_text(taken->queue), false, SIZE_MAX, out);
     fputc(' ', out);
-    printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, out);
+    printable_write(taken->id, false, COLUMNS, out);
     if (dead)
         fprintf(out, ": dead after %" PRIu64 " attempt%s", taken->attempt, taken->attempt == 1 ? "" : "s");
     else
@@ -68,20 +67,10 @@ void work_say_failed(struct news *news, const struct taken *taken, bool dead, co
     if (error != NULL)
         fputs(": ", out);
     if (error != NULL)
-        printable_write(error, strlen(error), false, COLUMNS, out);
+        printable_write(tw_text(error), false, COLUMNS, out);
     if (fclose(out) == 0)
         news_task(news, text);
     free(text);
-}
-
-void work_say_waiting(const struct work_options *options, size_t running)
-{
-    if (!screen_can_tell())
-        return;
-    screen_hide();
-    complain("%s: waiting for %zu running command%s; a second signal%s ends %s", COMMAND, running,
-             running == 1 ? "" : "s", options->has_grace ? ", or the end of --grace," : "",
-             running == 1 ? "it" : "them");
 }
 
 void work_show_status(const struct source *source, const struct work_counts *counts, size_t running,

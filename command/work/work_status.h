@@ -26,9 +26,6 @@ void work_say_not_yours(const struct taken *taken);
 /* Says that an attempt has failed, or that the task is dead; of tasks of a server. `error` may be NULL. */
 void work_say_failed(struct news *news, const struct taken *taken, bool dead, const char *error);
 
-/* Says that a signal has come while commands run. */
-void work_say_waiting(const struct work_options *options, size_t running);
-
 /* Shows the status line, if there is one. `stopping`: no more tasks are taken. */
 void work_show_status(const struct source *source, const struct work_counts *counts, size_t running,
                       bool stopping);

@@ -15,6 +15,8 @@
 #include "heard.h"
 #include "tests/support/fuzz.h"
 
+#include <base/utf8.h>
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -112,18 +114,19 @@ static void check_id(const char *word)
         return;
     strcpy(id, word);
     size = printable_read(id);
+    const struct tw_bytes bytes = {id, size};
     memcpy(copy, id, size);
     FILE *out = open_memstream(&text, &shown);
     fuzz_require(out != NULL, "there is no memory");
-    printable_write(id, size, true, SIZE_MAX, out);
+    printable_write(bytes, true, SIZE_MAX, out);
     fuzz_require(fflush(out) == 0, "there is no memory");
     size_t whole = shown;
-    fuzz_require(printable_write(id, size, false, COLUMNS, out) <= COLUMNS, "an id is wider than its column");
+    fuzz_require(printable_write(bytes, false, COLUMNS, out) <= COLUMNS, "an id is wider than its column");
     fclose(out);
     heard_require_clean(text + whole, shown - whole);
     text[shown = whole] = '\0';
     heard_require_clean(text, shown);
-    fuzz_require(printable_is_utf8(text, shown), "an id is shown as bytes that are not UTF-8");
+    fuzz_require(tw__is_utf8(text, shown), "an id is shown as bytes that are not UTF-8");
     fuzz_require(printable_read(text) == size && memcmp(text, copy, size) == 0, "an id does not come back");
     free(text);
 }

@@ -73,14 +73,20 @@ static size_t places(void *arg)
     return free;
 }
 
+static unsigned sum_of_bytes(struct tw_bytes bytes)
+{
+    const unsigned char *byte = bytes.data;
+    unsigned sum = 0;
+    for (size_t i = 0; i < bytes.size; i++)
+        sum += byte[i];
+    return sum;
+}
+
 static unsigned sum_of(const struct taken *taken)
 {
-    unsigned sum = (unsigned)strlen(taken->queue);
-    for (size_t i = 0; i < taken->id.size; i++)
-        sum += (unsigned char)taken->id.bytes[i];
+    unsigned sum = (unsigned)strlen(taken->queue) + sum_of_bytes(taken->id);
     for (size_t k = 0; k < taken->values; k++)
-        for (size_t i = 0; i < taken->value[k].size; i++)
-            sum += (unsigned char)taken->value[k].bytes[i];
+        sum += sum_of_bytes(taken->value[k]);
     return sum;
 }
 
@@ -114,7 +120,7 @@ static void on_settled(void *arg, const struct taken *taken, enum outcome outcom
     struct worker *worker = arg;
     worker->settled++;
     fuzz_require(outcome < OUTCOMES, "an outcome is none");
-    fuzz_require(taken->queue != NULL && taken->id.bytes != NULL, "an outcome is of no task");
+    fuzz_require(taken->queue != NULL && taken->id.data != NULL, "an outcome is of no task");
     fuzz_require(error == NULL || outcome != OUTCOME_DONE, "a task that is done has an error");
 }
 

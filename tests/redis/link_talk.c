@@ -177,17 +177,12 @@ static void read_lines(void)
     }
 }
 
-static bool take_option(int code, void *options)
-{
-    return link_options_take(options, "link_talk", code);
-}
-
 static bool read_options(int argc, char **argv)
 {
-    static const struct option LONG[] = {LINK_OPTIONS, {NULL, 0, NULL, 0}};
-    static const struct option_reader READER = {":", LONG, take_option, NULL};
-    return options_read(&READER, argc, argv, &talk.options) == -1 &&
-           link_options_end(&talk.options, "link_talk", "TICKWHEEL_TALK_PASSWORD");
+    struct option_table table = {.command = "link_talk"};
+    link_options_add(&table, &talk.options);
+    return options_read(&table, argc, argv) == -1 &&
+           link_options_end(&talk.options, &table, "TICKWHEEL_TALK_PASSWORD");
 }
 
 int main(int argc, char **argv)
