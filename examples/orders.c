@@ -26,13 +26,13 @@ static void send_voucher(struct tw_sched *sched, const struct tw_task *task)
 
 static void place(struct tw_sched *sched, const char *order)
 {
-    tw_sched_put_in(sched, order, strlen(order), TW_MIN(30), cancel_order, NULL, NULL);
+    tw_sched_key_put_in(sched, order, strlen(order), TW_MIN(30), cancel_order, NULL, NULL);
 }
 
 /* The same key: the voucher's task replaces the task of the unpaid order, which cannot fire any more. */
 static void pay(struct tw_sched *sched, const char *order)
 {
-    tw_sched_put_in(sched, order, strlen(order), TW_HOUR(24), send_voucher, NULL, NULL);
+    tw_sched_key_put_in(sched, order, strlen(order), TW_HOUR(24), send_voucher, NULL, NULL);
 }
 
 static void pass(struct tw_sched *sched, uint64_t minutes)

@@ -110,7 +110,8 @@ static inline const char *key_of(const struct object *object, char *key)
 static inline void sched_set(struct object *object, uint64_t ms)
 {
     char key[KEY_SIZE];
-    need(tw_sched_put_in(sched, key_of(object, key), KEY_SIZE, ms * ms_ns, on_due, object, NULL) == 0, "set");
+    need(tw_sched_key_put_in(sched, key_of(object, key), KEY_SIZE, ms * ms_ns, on_due, object, NULL) == 0,
+         "set");
 }
 
 static inline void sched_move(struct object *object, uint64_t ms)

@@ -92,8 +92,9 @@ static void cancel(void *at, size_t job)
 static void key_add(void *at, size_t job, uint64_t delay_ns)
 {
     struct self *self = at;
-    check(tw_sched_put_in(self->sched, key_of(job), KEY_SIZE, delay_ns, on_due, (void *)(uintptr_t)job, NULL),
-          "set");
+    check(
+        tw_sched_key_put_in(self->sched, key_of(job), KEY_SIZE, delay_ns, on_due, (void *)(uintptr_t)job, NULL),
+        "set");
 }
 
 static void key_move(void *at, size_t job, uint64_t delay_ns)

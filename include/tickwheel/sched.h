@@ -63,7 +63,7 @@
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
  *             otherwise. The scheduler holds no lock while a callback runs. A task never runs on two threads
  *             at once.
- *   Locks     A call that runs callbacks, hooks or a tw_task_visit_fn, or waits for callbacks, requires that
+ *   Locks     A call that runs callbacks, hooks or a tw_sched_visit_fn, or waits for callbacks, requires that
  *             the caller holds no lock that they take: both threads would wait for ever. Calls that wait are
  *             tw_sched_cancel_wait(), tw_sched_stop() and tw_sched_free(). tw_sched_cancel_wait() says how
  *             a program does without a wait under its lock.
@@ -149,7 +149,7 @@ typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
  * once, or calls tw_sched_run_some() for the tasks that were handed over so far. The scheduler may call the
  * hook from the timer thread, and holds no lock. `arg` is execute_arg.
  * Requires: it does not block. */
-typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
+typedef void tw_sched_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
 
 /* A source of memory. The scheduler calls it under a lock. Several threads may call it at the same time,
  * because each shard has a lock of its own. `arg` is memory_arg.
@@ -158,13 +158,13 @@ typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
  *   - `old` is not NULL: the hook takes that block of `size` bytes back. The scheduler ignores its return
  *     value.
  * Requires: it does not call the scheduler. */
-typedef void *tw_memory_fn(void *arg, void *old, size_t size);
+typedef void *tw_sched_memory_fn(void *arg, void *old, size_t size);
 
 /* Receives a report of a callback that started late (on_late) or ran long (on_slow). `task` is as in the
  * callback. `ns` is how late it started, or how long it ran, in nanoseconds. `arg` is hook_arg. The scheduler
  * calls the hook on the thread of the callback, after the callback and as part of it: the hook must not do
  * anything that a callback must not do. */
-typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
+typedef void tw_sched_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
 
 /* Takes the argument of a task back, once, when nothing will use it any more:
  *   - the last callback has returned
@@ -181,7 +181,7 @@ typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
  * Example: one thread cancels a task that is pending, so the hook runs inside its tw_sched_cancel(). A second
  * thread that cancels the same task gets TW_CANCEL_GONE, perhaps before the hook has returned.
  * Requires: it takes no lock that a thread holds while it ends a task, for example by tw_sched_cancel(). */
-typedef void tw_release_fn(void *arg, void *value);
+typedef void tw_sched_release_fn(void *arg, void *value);
 
 /* The options of a scheduler. If all members are zero, the options are the defaults.
  * Example:
@@ -196,23 +196,23 @@ struct tw_sched_options {
     uint32_t shards;
     uint32_t workers; /* threads for callbacks, 0 to 1,024; 0: callbacks run on the timer thread */
     /* not NULL: callbacks run on the threads to which this hook hands them, and `workers` must be 0 */
-    tw_execute_fn *execute;
+    tw_sched_execute_fn *execute;
     void *execute_arg; /* for `execute` */
     /* tasks pending at once, in all shards together; 0: no limit but memory (2^25 tasks a shard) */
     uint64_t max_pending;
     enum tw_sched_clock clock; /* 0: TW_SCHED_CLOCK_AUTO */
     uint64_t start_ns;         /* TW_SCHED_CLOCK_VIRTUAL: the time at which the clock starts; other clocks: 0 */
-    tw_memory_fn *memory;      /* NULL: malloc and free */
-    void *memory_arg;          /* for `memory` */
+    tw_sched_memory_fn *memory; /* NULL: malloc and free */
+    void *memory_arg;           /* for `memory` */
     /* nanoseconds: on_late is called for callbacks that start more than this after they were due */
     uint64_t late_ns;
-    tw_slow_fn *on_late; /* NULL: none */
-    uint64_t slow_ns;    /* nanoseconds: on_slow is called for callbacks that run longer */
-    tw_slow_fn *on_slow; /* NULL: none */
-    void *hook_arg;      /* for `on_late`, `on_slow` and `release` */
+    tw_sched_slow_fn *on_late; /* NULL: none */
+    uint64_t slow_ns;          /* nanoseconds: on_slow is called for callbacks that run longer */
+    tw_sched_slow_fn *on_slow; /* NULL: none */
+    void *hook_arg;            /* for `on_late`, `on_slow` and `release` */
     /* NULL: the caller frees arguments. Otherwise the hook receives every argument, also the arguments that
      * the scheduler reports through `old` and `value`. */
-    tw_release_fn *release;
+    tw_sched_release_fn *release;
     /* NULL: the hook receives the arguments of all tasks; otherwise only those of tasks with this function */
     tw_task_fn *release_of;
     uint64_t reserved[8]; /* 0: see "Structs" above */
@@ -241,7 +241,7 @@ int tw_sched_new(struct tw_sched **sched, const struct tw_sched_options *options
  * dropped. `sched` may be NULL.
  * Requires: no other call is under way, except calls from running callbacks, and no call comes later. The
  * caller holds no lock that a running callback takes.
- * In callback: no, and not in a hook or a tw_task_visit_fn either. */
+ * In callback: no, and not in a hook or a tw_sched_visit_fn either. */
 void tw_sched_free(struct tw_sched *sched);
 
 /* The time on the scheduler's clock, in nanoseconds. */
@@ -249,7 +249,7 @@ uint64_t tw_sched_now(const struct tw_sched *sched);
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* A task, as its callback or a tw_task_visit_fn sees it. It is valid during that call. Times are in
+/* A task, as its callback or a tw_sched_visit_fn sees it. It is valid during that call. Times are in
  * nanoseconds. */
 struct tw_task {
     uint64_t id;     /* never 0 */
@@ -382,23 +382,23 @@ enum { TW_SCHED_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value 
  *     the value of the call that was to come next, or NULL if none was to come.
  *   - The key names a task whose callback is under way: the same, and the task runs again, at the new time.
  * Requires: `key` is not NULL, or `key_size` is 0.
- * Returns: as tw_sched_add_in() and, for tw_sched_put_every(), tw_sched_add_every(). TW_EINVAL also if the key
- * is empty or longer than TW_SCHED_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks. *old
- * may become NULL also if the call fails.
+ * Returns: as tw_sched_add_in() and, for tw_sched_key_put_every(), tw_sched_add_every(). TW_EINVAL also if the
+ * key is empty or longer than TW_SCHED_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks.
+ * *old may become NULL also if the call fails.
  * Cost: O(1) on average. The key is hashed with SipHash. A key of at most 24 bytes lies beside its task, a
  * longer key in a block of its own.
- * Example: a program calls tw_sched_put_in() with the key "save" and 500 ms at each keystroke. While the
+ * Example: a program calls tw_sched_key_put_in() with the key "save" and 500 ms at each keystroke. While the
  * keystrokes are less than 500 ms apart it does not save; it saves once, 500 ms after the last keystroke. */
-int tw_sched_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns, tw_task_fn *fn,
-                    void *value, void **old);
-int tw_sched_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
-                    void *value, void **old);
-int tw_sched_put_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
-                       tw_task_fn *fn, void *value, void **old);
+int tw_sched_key_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
+                        tw_task_fn *fn, void *value, void **old);
+int tw_sched_key_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns,
+                        tw_task_fn *fn, void *value, void **old);
+int tw_sched_key_put_every(struct tw_sched *sched, const void *key, size_t key_size,
+                           const struct tw_every *every, tw_task_fn *fn, void *value, void **old);
 
 /* Gives the task of a key a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`. However
  * often the task is moved, it fires once, at the due time that it received last.
- * Requires: as tw_sched_put_in().
+ * Requires: as tw_sched_key_put_in().
  * Returns: as tw_sched_move_in(). TW_EGONE: the key names no task that is still to run. */
 int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns);
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns);
@@ -409,12 +409,12 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
  * To wait for a callback, pass the task's id to tw_sched_cancel_wait(). tw_sched_key_get() returns the id while
  * a call is still to come, and TW_EGONE once the last call is under way; then only the callback itself knows it
  * (`task->id`).
- * Requires: as tw_sched_put_in(). */
+ * Requires: as tw_sched_key_put_in(). */
 void tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, enum tw_cancel *found,
                          void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.
- * Requires: as tw_sched_put_in().
+ * Requires: as tw_sched_key_put_in().
  * Returns: as tw_sched_get(). */
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task,
                      size_t size);
@@ -428,13 +428,13 @@ uint64_t tw_sched_key_count(const struct tw_sched *sched);
 /* Takes a task that the scheduler hands over. The task is gone from the scheduler, which holds no lock. `arg`
  * is the `arg` of tw_sched_drain() or tw_sched_stop().
  * Requires: it does not free the scheduler. */
-typedef void tw_task_visit_fn(void *arg, const struct tw_task *task);
+typedef void tw_sched_visit_fn(void *arg, const struct tw_task *task);
 
 /* Hands over all tasks that are pending now, in no particular order, and the scheduler goes on. Tasks that
  * are added or become due meanwhile may or may not be among them. `visit` may be NULL: the tasks are dropped.
  * *handed receives how many tasks.
  * Returns: 0, or TW_ESTOPPED if tw_sched_stop() was called, which hands the tasks over itself. */
-int tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *visit, void *arg, uint64_t *handed);
+int tw_sched_drain(struct tw_sched *sched, tw_sched_visit_fn *visit, void *arg, uint64_t *handed);
 
 enum { TW_SCHED_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under way */
 
@@ -453,7 +453,7 @@ enum { TW_SCHED_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are u
  * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `visit`
  * receives the task with no argument and with `left` 6 (after the next call), and the hook receives the
  * argument when the third call has returned. */
-void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *visit, void *arg,
+void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg,
                    uint64_t *handed);
 
 /* ---- virtual time -------------------------------------------------------------------------------------- */

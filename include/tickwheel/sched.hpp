@@ -25,7 +25,7 @@
  * A call does, costs and fails as sched.h says at the C function of its name. The comments here describe the
  * additions of C++. The conventions are those of wheel.hpp. In short:
  *   - add_in(), add_at(), add_every(): tw_sched_add_in() and so on
- *   - put_in(), put_at(), put_every(): tw_sched_put_in() and so on, with a key
+ *   - put_in(), put_at(), put_every(): tw_sched_key_put_in() and so on, with a key
  *   - move_in(), move_at(), cancel(), find(): tw_sched_move_in() and so on, with an id or a key
  *   - cancel_wait(): tw_sched_cancel_wait()
  *   - drain(), stop(), advance(), next(), stats(): tw_sched_drain() and so on
@@ -447,7 +447,7 @@ class options
         return *this;
     }
     /* The thread that receives an id from the hook calls scheduler::run() with it, or tw_sched_run(). */
-    options &execute(tw_execute_fn *fn, void *arg) noexcept
+    options &execute(tw_sched_execute_fn *fn, void *arg) noexcept
     {
         raw_.execute = fn;
         raw_.execute_arg = arg;
@@ -471,21 +471,21 @@ class options
         return *this;
     }
     /* The source of the scheduler's own memory. Callables come from operator new. */
-    options &memory(tw_memory_fn *fn, void *arg) noexcept
+    options &memory(tw_sched_memory_fn *fn, void *arg) noexcept
     {
         raw_.memory = fn;
         raw_.memory_arg = arg;
         return *this;
     }
     template <class Rep, class Period>
-    options &on_late(std::chrono::duration<Rep, Period> limit, tw_slow_fn *hook) noexcept
+    options &on_late(std::chrono::duration<Rep, Period> limit, tw_sched_slow_fn *hook) noexcept
     {
         raw_.late_ns = detail::ns_up(limit);
         raw_.on_late = hook;
         return *this;
     }
     template <class Rep, class Period>
-    options &on_slow(std::chrono::duration<Rep, Period> limit, tw_slow_fn *hook) noexcept
+    options &on_slow(std::chrono::duration<Rep, Period> limit, tw_sched_slow_fn *hook) noexcept
     {
         raw_.slow_ns = detail::ns_up(limit);
         raw_.on_slow = hook;
@@ -643,20 +643,20 @@ class scheduler
     status put_in(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_put_in(raw_, key.data(), key.size(), detail::ns_up(delay), fn, arg, nullptr);
+            return tw_sched_key_put_in(raw_, key.data(), key.size(), detail::ns_up(delay), fn, arg, nullptr);
         });
     }
     template <class Duration, class F>
     status put_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_put_at(raw_, key.data(), key.size(), detail::ns_up(due), fn, arg, nullptr);
+            return tw_sched_key_put_at(raw_, key.data(), key.size(), detail::ns_up(due), fn, arg, nullptr);
         });
     }
     template <class F> status put_every(std::string_view key, const repeat &when, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_put_every(raw_, key.data(), key.size(), &when.raw(), fn, arg, nullptr);
+            return tw_sched_key_put_every(raw_, key.data(), key.size(), &when.raw(), fn, arg, nullptr);
         });
     }
     template <class Rep, class Period>

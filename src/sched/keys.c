@@ -306,8 +306,8 @@ static int set(struct tw_sched *sched, const void *key, size_t size, struct assi
     return error;
 }
 
-int tw_sched_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
-                    void *value, void **old)
+int tw_sched_key_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns,
+                        tw_task_fn *fn, void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(key != NULL || key_size == 0);
@@ -316,8 +316,8 @@ int tw_sched_put_at(struct tw_sched *sched, const void *key, size_t key_size, ui
                &(struct assignment){.due_ns = due_ns, .fn = fn, .value = value, .old = old});
 }
 
-int tw_sched_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns, tw_task_fn *fn,
-                    void *value, void **old)
+int tw_sched_key_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
+                        tw_task_fn *fn, void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(key != NULL || key_size == 0);
@@ -326,8 +326,8 @@ int tw_sched_put_in(struct tw_sched *sched, const void *key, size_t key_size, ui
                &(struct assignment){.due_ns = delay_ns, .delayed = true, .fn = fn, .value = value, .old = old});
 }
 
-int tw_sched_put_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
-                       tw_task_fn *fn, void *value, void **old)
+int tw_sched_key_put_every(struct tw_sched *sched, const void *key, size_t key_size,
+                           const struct tw_every *every, tw_task_fn *fn, void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(key != NULL || key_size == 0);

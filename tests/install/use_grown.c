@@ -145,7 +145,7 @@ static void task(void)
     GUARDED(struct tw_task) mine;
     struct tw_sched *sched;
     CHECK(tw_sched_new(&sched, NULL) == 0);
-    CHECK(tw_sched_put_in(sched, "key", 3, TW_HOUR(1), count_run, &mine, NULL) == 0);
+    CHECK(tw_sched_key_put_in(sched, "key", 3, TW_HOUR(1), count_run, &mine, NULL) == 0);
     guard(&mine, sizeof mine);
     CHECK(tw_sched_key_get(sched, "key", 3, &mine.it, sizeof mine.it) == 0);
     check_task(&mine.it, &mine);

@@ -22,14 +22,14 @@ static inline enum tw_cancel try_key_cancel(struct tw_sched *sched, const void *
 }
 
 /* Returns how many tasks were handed over, or the error. */
-static inline int64_t try_drain(struct tw_sched *sched, tw_task_visit_fn *visit, void *arg)
+static inline int64_t try_drain(struct tw_sched *sched, tw_sched_visit_fn *visit, void *arg)
 {
     uint64_t handed = UINT64_MAX;
     int error = tw_sched_drain(sched, visit, arg, &handed);
     return error != 0 ? error : (int64_t)handed;
 }
 
-static inline uint64_t try_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *visit, void *arg)
+static inline uint64_t try_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg)
 {
     uint64_t handed;
     tw_sched_stop(sched, flags, visit, arg, &handed);

@@ -26,7 +26,7 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     tw_sched_add_in(sched, 10 * ms, log_call, "once", NULL);
     tw_sched_add_every(sched, &(struct tw_every){.first_ns = 20 * ms, .period_ns = 5 * ms, .times = 4},
                        log_call, "many", NULL);
-    tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
+    tw_sched_key_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
     assert_int_equal(try_drain(sched, visit_text, NULL), 3);
     assert_non_null(strstr(handed_text, "once::10:0\n"));
     assert_non_null(strstr(handed_text, "many::20:3\n"));
@@ -66,13 +66,13 @@ static void stop_hands_over_what_did_not_run_once(void **state)
     handed_text[0] = '\0';
     tw_sched_add_every(sched, &(struct tw_every){.first_ns = 5 * ms, .period_ns = 5 * ms, .times = 4}, log_call,
                        "many", NULL);
-    tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
+    tw_sched_key_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
     advance(sched, 12 * ms);
     assert_int_equal(try_stop(sched, 0, visit_text, NULL), 2);
     assert_non_null(strstr(handed_text, "many::15:1\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
     assert_int_equal(try_stop(sched, 0, visit_text, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL), TW_ESTOPPED);
+    assert_int_equal(tw_sched_key_put_in(sched, "key", 3, ms, log_call, NULL, NULL), TW_ESTOPPED);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 2);
     assert_int_equal(stats_of(sched).handed, 2);
@@ -86,7 +86,7 @@ static void after_a_stop_there_is_no_task_to_move_or_to_remove(void **state)
     uint64_t id;
     void *value = sched;
     tw_sched_add_in(sched, ms, log_call, NULL, &id);
-    tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL);
+    tw_sched_key_put_in(sched, "key", 3, ms, log_call, NULL, NULL);
     assert_int_equal(try_stop(sched, 0, NULL, NULL), 2);
     assert_int_equal(tw_sched_move_in(sched, id, ms), TW_EGONE);
     assert_int_equal(tw_sched_key_move_in(sched, "key", 3, ms), TW_EGONE);
@@ -113,7 +113,7 @@ static void stop_after_move(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     tw_sched_move_at(sched, task->id, 77 * ms);
-    tw_sched_put_in(sched, "k", 1, 88 * ms, log_call, "anew", NULL);
+    tw_sched_key_put_in(sched, "k", 1, 88 * ms, log_call, "anew", NULL);
     tw_sched_stop(sched, 0, visit_text, NULL, NULL);
 }
 
@@ -130,7 +130,7 @@ static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
     tw_sched_free(sched);
     sched = plain_sched();
     handed_text[0] = '\0';
-    tw_sched_put_in(sched, "k", 1, ms, stop_after_move, "old", NULL);
+    tw_sched_key_put_in(sched, "k", 1, ms, stop_after_move, "old", NULL);
     advance(sched, 100 * ms);
     assert_string_equal(handed_text, "anew:k:89:0\n");
     assert_int_equal(tw_sched_key_count(sched), 0);
@@ -145,7 +145,7 @@ static void visit_keys(void *arg, const struct tw_task *task)
     struct tw_sched *sched = arg;
     assert_true(handed < 3);
     if (handed == 0)
-        tw_sched_put_in(sched, "a task that was added by hand", 29, ms, log_call, NULL, NULL);
+        tw_sched_key_put_in(sched, "a task that was added by hand", 29, ms, log_call, NULL, NULL);
     memcpy(text_of_keys[handed++], task->key, task->key_size);
 }
 
@@ -159,7 +159,7 @@ static void a_key_can_be_read_in_a_visit_after_its_line_was_taken(void **state)
     memset(text_of_keys, 0, sizeof text_of_keys);
     handed = 0;
     for (size_t i = 0; i < 3; i++)
-        tw_sched_put_in(sched, keys[i], strlen(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
+        tw_sched_key_put_in(sched, keys[i], strlen(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
     assert_int_equal(try_drain(sched, visit_keys, sched), 3);
     for (int i = 0; i < 3; i++)
         assert_string_equal(text_of_keys[i], keys[i]);
@@ -194,8 +194,8 @@ static void a_running_task_and_a_visit_share_its_key(void **state)
         struct tw_sched *sched = sched_of(options);
         handed = 0;
         stopping_key = keys[i];
-        tw_sched_put_every(sched, keys[i], strlen(keys[i]), &(struct tw_every){.period_ns = ms}, stop_inside,
-                           NULL, NULL);
+        tw_sched_key_put_every(sched, keys[i], strlen(keys[i]), &(struct tw_every){.period_ns = ms},
+                               stop_inside, NULL, NULL);
         advance(sched, 10 * ms);
         assert_int_equal(calls, 1);
         assert_int_equal(handed, 1);

@@ -60,7 +60,7 @@ static void on_due(struct tw_sched *from, const struct tw_task *task)
 static uintptr_t set(uint32_t key, uint64_t delay_ns, void **old)
 {
     uintptr_t value = atomic_fetch_add(&last_value, 1) + 1;
-    EXPECT(tw_sched_put_in(sched, &key, sizeof key, delay_ns, on_due, (void *)value, old) == 0);
+    EXPECT(tw_sched_key_put_in(sched, &key, sizeof key, delay_ns, on_due, (void *)value, old) == 0);
     atomic_store(&accepted[value], 1);
     return value;
 }

@@ -17,9 +17,9 @@ static void a_key_names_at_most_one_task(void **state)
     struct tw_sched *sched = plain_sched();
     int one, two;
     void *old = &sched;
-    assert_int_equal(tw_sched_put_in(sched, "order", 5, 10 * ms, log_call, &one, &old), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, "order", 5, 10 * ms, log_call, &one, &old), 0);
     assert_null(old);
-    assert_int_equal(tw_sched_put_in(sched, "order", 5, 30 * ms, log_call, &two, &old), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, "order", 5, 30 * ms, log_call, &two, &old), 0);
     assert_ptr_equal(old, &one);
     assert_int_equal(tw_sched_key_count(sched), 1);
     assert_int_equal(tw_sched_pending(sched), 1);
@@ -37,14 +37,14 @@ static void keys_are_any_bytes_up_to_64_kib(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 5});
     spread_keys(sched);
     char *long_key = calloc(1, TW_SCHED_KEY_MAX + 1);
-    assert_int_equal(tw_sched_put_in(sched, "a\0b", 3, ms, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, "a\0c", 3, ms, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, "a", 1, ms, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, long_key, TW_SCHED_KEY_MAX, ms, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, long_key, TW_SCHED_KEY_MAX - 1, ms, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, long_key, TW_SCHED_KEY_MAX + 1, ms, log_call, NULL, NULL),
+    assert_int_equal(tw_sched_key_put_in(sched, "a\0b", 3, ms, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, "a\0c", 3, ms, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, "a", 1, ms, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, long_key, TW_SCHED_KEY_MAX, ms, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, long_key, TW_SCHED_KEY_MAX - 1, ms, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, long_key, TW_SCHED_KEY_MAX + 1, ms, log_call, NULL, NULL),
                      TW_EINVAL);
-    assert_int_equal(tw_sched_put_in(sched, "", 0, ms, log_call, NULL, NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_key_put_in(sched, "", 0, ms, log_call, NULL, NULL), TW_EINVAL);
     assert_int_equal(tw_sched_key_count(sched), 5);
     assert_int_equal(try_key_cancel(sched, "a\0c", 3, NULL), TW_CANCEL_DONE);
     assert_int_equal(try_key_cancel(sched, "a\0c", 3, NULL), TW_CANCEL_GONE);
@@ -62,7 +62,7 @@ static void many_keys_are_told_apart(void **state)
     char key[16];
     for (uint64_t i = 0; i < MANY; i++) {
         snprintf(key, sizeof key, "key %d", (int)i);
-        assert_int_equal(tw_sched_put_in(sched, key, strlen(key), (1 + i) * ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, key, strlen(key), (1 + i) * ms, log_call, NULL, NULL), 0);
     }
     assert_int_equal(tw_sched_key_count(sched), MANY);
     for (int i = MANY - 1; i >= 0; i -= 2) {
@@ -83,7 +83,7 @@ static void a_moved_key_fires_once_at_its_last_time(void **state)
 {
     (void)state;
     struct tw_sched *sched = plain_sched();
-    tw_sched_put_in(sched, "k", 1, 10 * ms, log_call, NULL, NULL);
+    tw_sched_key_put_in(sched, "k", 1, 10 * ms, log_call, NULL, NULL);
     for (uint64_t t = 1; t < 50; t++) {
         advance(sched, ms);
         assert_int_equal(tw_sched_key_move_in(sched, "k", 1, t % 2 ? 20 * ms : 5 * ms), 0);
@@ -102,7 +102,7 @@ static void a_key_can_be_looked_up_and_removed_with_its_value(void **state)
     struct tw_task task;
     int thing;
     void *value = NULL;
-    tw_sched_put_at(sched, "k", 1, 25 * ms, log_call, &thing, NULL);
+    tw_sched_key_put_at(sched, "k", 1, 25 * ms, log_call, &thing, NULL);
     assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
     assert_int_equal(task.due_ns, 25 * ms);
     assert_ptr_equal(task.arg, &thing);
@@ -128,7 +128,7 @@ static void set_anew_inside(struct tw_sched *sched, const struct tw_task *task)
         return;
     void *old = sched;
     get_before = tw_sched_key_get(sched, "k", 1, &task_inside, sizeof task_inside);
-    tw_sched_put_in(sched, "k", 1, 10 * ms, set_anew_inside, &second_value, &old);
+    tw_sched_key_put_in(sched, "k", 1, 10 * ms, set_anew_inside, &second_value, &old);
     assert_null(old); /* the last call with the first value is still using it */
     get_after = tw_sched_key_get(sched, "k", 1, &task_inside, sizeof task_inside);
 }
@@ -137,7 +137,7 @@ static void a_key_set_anew_in_its_callback_runs_again(void **state)
 {
     (void)state;
     struct tw_sched *sched = plain_sched();
-    tw_sched_put_in(sched, "k", 1, 10 * ms, set_anew_inside, &first_value, NULL);
+    tw_sched_key_put_in(sched, "k", 1, 10 * ms, set_anew_inside, &first_value, NULL);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 2);
     assert_ptr_equal(seen[1].arg, &second_value);
@@ -153,7 +153,7 @@ static void set_and_remove_inside(struct tw_sched *sched, const struct tw_task *
 {
     log_call(sched, task);
     removed_before = try_key_cancel(sched, "k", 1, NULL);
-    tw_sched_put_in(sched, "k", 1, 10 * ms, log_call, &second_value, NULL);
+    tw_sched_key_put_in(sched, "k", 1, 10 * ms, log_call, &second_value, NULL);
     removed_after = try_key_cancel(sched, "k", 1, &value_inside);
 }
 
@@ -162,8 +162,8 @@ static void a_key_set_anew_and_removed_in_its_callback_gives_the_new_value_back(
     (void)state;
     struct tw_sched *sched = plain_sched();
     value_inside = NULL;
-    tw_sched_put_every(sched, "k", 1, &(struct tw_every){.period_ns = ms}, set_and_remove_inside, &first_value,
-                       NULL);
+    tw_sched_key_put_every(sched, "k", 1, &(struct tw_every){.period_ns = ms}, set_and_remove_inside,
+                           &first_value, NULL);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 1);
     assert_int_equal(removed_before, TW_CANCEL_RUNNING);
@@ -177,8 +177,9 @@ static void a_keyed_task_may_repeat(void **state)
 {
     (void)state;
     struct tw_sched *sched = plain_sched();
-    tw_sched_put_every(sched, "beat", 4, &(struct tw_every){.first_ns = ms, .period_ns = 5 * ms, .times = 3},
-                       log_call, NULL, NULL);
+    tw_sched_key_put_every(sched, "beat", 4,
+                           &(struct tw_every){.first_ns = ms, .period_ns = 5 * ms, .times = 3}, log_call, NULL,
+                           NULL);
     advance(sched, 7 * ms);
     assert_int_equal(calls, 2);
     assert_int_equal(tw_sched_key_count(sched), 1);
@@ -217,10 +218,11 @@ static void keys_of_every_size_take_every_call(void **state)
     make_long_key();
     for (size_t i = 0; i < SIZES; i++) {
         assert_int_equal(tw_sched_key_move_in(sched, long_key, sizes[i], ms), TW_EGONE);
-        assert_int_equal(tw_sched_put_in(sched, long_key, sizes[i], ms, log_call, NULL, &old), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, long_key, sizes[i], ms, log_call, NULL, &old), 0);
         assert_int_equal(try_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCEL_DONE);
-        assert_int_equal(tw_sched_put_in(sched, long_key, sizes[i], ms, log_call, long_key, NULL), 0);
-        assert_int_equal(tw_sched_put_every(sched, long_key, sizes[i], &twice, note_the_key, NULL, &old), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, long_key, sizes[i], ms, log_call, long_key, NULL), 0);
+        assert_int_equal(tw_sched_key_put_every(sched, long_key, sizes[i], &twice, note_the_key, NULL, &old),
+                         0);
         assert_ptr_equal(old, long_key);
         assert_int_equal(tw_sched_key_move_in(sched, long_key, sizes[i], (10 + i) * ms), 0);
         assert_int_equal(tw_sched_key_get(sched, long_key, sizes[i], &task, sizeof task), 0);
@@ -262,11 +264,11 @@ static void keys_are_compared_to_the_last_byte(void **state)
     make_long_key();
     for (size_t i = 0; i < SIZES; i++) {
         char *last = &long_key[sizes[i] - 1];
-        assert_int_equal(tw_sched_put_in(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
         uint32_t tag = tw__sched_slot_at(shard, line_of(sched, sizes[i]))->tag;
         assert_int_equal(try_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCEL_DONE);
         ++*last;
-        assert_int_equal(tw_sched_put_in(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
         uint32_t line = line_of(sched, sizes[i]);
         share_tag(shard, tag, line, true);
         --*last;
@@ -287,10 +289,10 @@ static void set_other_kind_inside(struct tw_sched *sched, const struct tw_task *
     log_call(sched, task);
     if (task->arg != &first_value)
         return;
-    int error = anew_repeats ? tw_sched_put_every(sched, task->key, task->key_size, &anew_every,
-                                                  set_other_kind_inside, &second_value, NULL)
-                             : tw_sched_put_in(sched, task->key, task->key_size, 10 * ms, set_other_kind_inside,
-                                               &second_value, NULL);
+    int error = anew_repeats ? tw_sched_key_put_every(sched, task->key, task->key_size, &anew_every,
+                                                      set_other_kind_inside, &second_value, NULL)
+                             : tw_sched_key_put_in(sched, task->key, task->key_size, 10 * ms,
+                                                   set_other_kind_inside, &second_value, NULL);
     assert_int_equal(error, 0);
     assert_memory_equal(task->key, long_key, task->key_size);
 }
@@ -308,14 +310,14 @@ static void a_key_may_begin_and_cease_to_repeat(void **state)
         anew_every = thrice;
         anew_repeats = kind < 2;
         if (anew_repeats)
-            tw_sched_put_in(sched, long_key, size, ms, set_other_kind_inside, &first_value, NULL);
+            tw_sched_key_put_in(sched, long_key, size, ms, set_other_kind_inside, &first_value, NULL);
         else
-            tw_sched_put_every(sched, long_key, size, &thrice, set_other_kind_inside, &first_value, NULL);
+            tw_sched_key_put_every(sched, long_key, size, &thrice, set_other_kind_inside, &first_value, NULL);
         advance(sched, 1000 * ms);
         assert_int_equal(calls, anew_repeats ? 4 : 2);
         assert_int_equal(seen[1].period_ns, anew_repeats ? 10 * ms : 0);
-        tw_sched_put_every(sched, long_key, size, &thrice, log_call, NULL, NULL);
-        tw_sched_put_in(sched, long_key, size, ms, log_call, NULL, NULL);
+        tw_sched_key_put_every(sched, long_key, size, &thrice, log_call, NULL, NULL);
+        tw_sched_key_put_in(sched, long_key, size, ms, log_call, NULL, NULL);
         assert_int_equal(tw_sched_key_get(sched, long_key, size, &task, sizeof task), 0);
         assert_int_equal(task.period_ns, 0);
         assert_int_equal(task.left, 0);
@@ -335,10 +337,10 @@ static void setting_a_key_anew_takes_no_more_memory(void **state)
                     too_far = {.first_ns = 200 * ms, .period_ns = ms};
     uint64_t memory = 0;
     for (int i = 0; i < 3000; i++) {
-        assert_int_equal(tw_sched_put_every(sched, "k", 1, &every, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_every(sched, "k", 1, &every, log_call, NULL, NULL), 0);
         memory = i == 0 ? stats_of(sched).memory : memory;
-        assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_put_every(sched, "k", 1, &too_far, log_call, NULL, NULL), TW_ERANGE);
+        assert_int_equal(tw_sched_key_put_in(sched, "k", 1, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_every(sched, "k", 1, &too_far, log_call, NULL, NULL), TW_ERANGE);
     }
     assert_int_equal(stats_of(sched).memory, memory);
     advance(sched, 50 * ms);
@@ -354,7 +356,7 @@ static void a_stale_id_of_one_kind_finds_no_task_of_the_other(void **state)
     struct tw_task task;
     uint64_t plain;
     for (int round = 0; round < 3; round++) {
-        assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, "k", 1, ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &plain), 0);
         assert_int_not_equal(plain, task.id);
@@ -378,7 +380,7 @@ static void a_task_with_a_short_key_takes_little_memory(void **state)
     for (int i = 0; i < MANY; i++) {
         char key[17];
         snprintf(key, sizeof key, "order:%010d", i);
-        assert_int_equal(tw_sched_put_in(sched, key, 16, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, key, 16, ms, log_call, NULL, NULL), 0);
     }
     assert_true((stats_of(sched).memory - before) / MANY <= 144);
     tw_sched_free(sched);

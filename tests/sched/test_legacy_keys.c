@@ -13,7 +13,7 @@ enum { SHARDS = 4, FEW = 200, MARKED = 16384 };
 
 static int set(struct tw_sched *sched, uint32_t key, uint64_t delay_ns, void *value)
 {
-    return tw_sched_put_in(sched, &key, sizeof key, delay_ns, log_call, value, NULL);
+    return tw_sched_key_put_in(sched, &key, sizeof key, delay_ns, log_call, value, NULL);
 }
 
 static uint64_t id_of(struct tw_sched *sched, uint32_t key)
@@ -77,7 +77,7 @@ static void count_start(struct tw_sched *sched, const struct tw_task *task)
 static void set_counted(struct tw_sched *sched, uint32_t from, uint32_t to)
 {
     for (uint32_t key = from; key < to; key++)
-        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, 100 * ms, count_start, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, &key, sizeof key, 100 * ms, count_start, NULL, NULL), 0);
 }
 
 /* So many legacy keys have no bits. */
@@ -153,7 +153,7 @@ static void a_legacy_key_keeps_its_place_in_every_call(void **state)
     void *old;
     for (uint32_t key = 0; key < FEW; key++) {
         uint64_t id = id_of(sched, key);
-        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, 50 * ms, log_call, &value, &old), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, &key, sizeof key, 50 * ms, log_call, &value, &old), 0);
         assert_int_equal(id_of(sched, key), id);
         assert_int_equal(tw_sched_key_move_in(sched, &key, sizeof key, 20 * ms), 0);
         assert_int_equal(id_of(sched, key), id);
@@ -185,7 +185,7 @@ static void set_anew_inside(struct tw_sched *sched, const struct tw_task *task)
     log_call(sched, task);
     memcpy(&key, task->key, sizeof key);
     if (calls <= FEW)
-        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, 10 * ms, set_anew_inside, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, &key, sizeof key, 10 * ms, set_anew_inside, NULL, NULL), 0);
     else
         assert_int_equal(set(sched, key + FEW, 10 * ms, NULL), 0);
 }
@@ -195,7 +195,7 @@ static void a_legacy_key_whose_callback_is_under_way_is_still_a_legacy_key(void 
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
     for (uint32_t key = 0; key < FEW; key++)
-        tw_sched_put_in(sched, &key, sizeof key, 10 * ms, set_anew_inside, NULL, NULL);
+        tw_sched_key_put_in(sched, &key, sizeof key, 10 * ms, set_anew_inside, NULL, NULL);
     spread_keys(sched);
     advance(sched, 15 * ms);
     assert_int_equal(calls, FEW);

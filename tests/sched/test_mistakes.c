@@ -46,13 +46,13 @@ static bool make_key_call(struct tw_sched *sched, int n)
     struct tw_task task;
     switch (n) {
     case 13:
-        tw_sched_put_in(sched, "k", 1, 1, nop, NULL, NULL);
+        tw_sched_key_put_in(sched, "k", 1, 1, nop, NULL, NULL);
         return true;
     case 14:
-        tw_sched_put_at(sched, "k", 1, 1, nop, NULL, NULL);
+        tw_sched_key_put_at(sched, "k", 1, 1, nop, NULL, NULL);
         return true;
     case 15:
-        tw_sched_put_every(sched, "k", 1, &every, nop, NULL, NULL);
+        tw_sched_key_put_every(sched, "k", 1, &every, nop, NULL, NULL);
         return true;
     case 16:
         tw_sched_key_move_in(sched, "k", 1, 1);
@@ -203,12 +203,12 @@ static void a_key_of_some_size_has_bytes(void **state)
 {
     (void)state;
     struct tw_task task;
-    assert_dies(tw_sched_put_at(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_put_in(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_put_every(virtual_sched(), NULL, 1, &every, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_put_at(virtual_sched(), "k", 1, 1, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_put_every(virtual_sched(), "k", 1, &every, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_put_every(virtual_sched(), "k", 1, NULL, nop, NULL, NULL), "every != ");
+    assert_dies(tw_sched_key_put_at(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
+    assert_dies(tw_sched_key_put_in(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
+    assert_dies(tw_sched_key_put_every(virtual_sched(), NULL, 1, &every, nop, NULL, NULL), "key != ");
+    assert_dies(tw_sched_key_put_at(virtual_sched(), "k", 1, 1, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_key_put_every(virtual_sched(), "k", 1, &every, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_key_put_every(virtual_sched(), "k", 1, NULL, nop, NULL, NULL), "every != ");
     assert_dies(tw_sched_key_move_at(virtual_sched(), NULL, 1, 1), "key != ");
     assert_dies(tw_sched_key_move_in(virtual_sched(), NULL, 1, 1), "key != ");
     assert_dies(tw_sched_key_cancel(virtual_sched(), NULL, 1, NULL, NULL), "key != ");

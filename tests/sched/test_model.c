@@ -189,8 +189,9 @@ static void set_key(struct entry *entry)
     bool repeats = rng_below(&world.rng, 3) == 0;
     uint64_t delay = random_delay();
     int error =
-        repeats ? tw_sched_put_every(world.sched, key_of(entry), key_size(entry), &every, on_task, value, &old)
-                : tw_sched_put_in(world.sched, key_of(entry), key_size(entry), delay, on_task, value, &old);
+        repeats
+            ? tw_sched_key_put_every(world.sched, key_of(entry), key_size(entry), &every, on_task, value, &old)
+            : tw_sched_key_put_in(world.sched, key_of(entry), key_size(entry), delay, on_task, value, &old);
     expect(error == 0, "a set failed");
     expect(old == (entry->alive ? entry->value : NULL), "a set gave the wrong old value");
     entry->value = value;

@@ -116,7 +116,7 @@ static void set(struct producer *self, struct ticket *ticket)
     random_key(self, key);
     ticket->wanted = 1;
     int error =
-        tw_sched_put_in(sched, key, strlen(key), rng_below(&self->rng, 20000000), on_task, ticket, &old);
+        tw_sched_key_put_in(sched, key, strlen(key), rng_below(&self->rng, 20000000), on_task, ticket, &old);
     if (error == TW_ESTOPPED)
         atomic_store(&over, true);
     else if (error != 0)
