@@ -263,8 +263,7 @@ struct tw_task {
     uint64_t left;           /* calls after the call under way or, while it waits, after the next; TW_FOREVER */
     uint64_t missed_periods; /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
     enum tw_missed missed;   /* the policy for missed periods, if it repeats */
-    const void *key;         /* NULL: the task has none */
-    size_t key_size;         /* bytes of the key; 0: none */
+    struct tw_bytes key;     /* its data is NULL: the task has none */
 };
 
 /* Runs fn(sched, task) once, `delay_ns` nanoseconds from now, with `arg` in `task->arg`. If `id` is not NULL,
@@ -353,7 +352,7 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancel *fo
 int tw_sched_move_in(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 
-/* Looks a task up, and fills in *task, except for its key. `size` is sizeof *task.
+/* Looks a task up, and fills in *task, except for its key, which is empty. `size` is sizeof *task.
  * Returns: 0, or TW_EGONE if there is no such task, or its last call is under way. */
 int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task, size_t size);
 
@@ -375,13 +374,12 @@ uint64_t tw_sched_pending(const struct tw_sched *sched);
 enum { TW_SCHED_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
 
 /* Makes `key` name a task that calls fn, with `value` in `task->arg`: `delay_ns` nanoseconds from now, at the
- * point `due_ns`, or as *every says. The key is `key_size` bytes of any kind, and is copied. `old` may be
- * NULL.
+ * point `due_ns`, or as *every says. The key is copied. `old` may be NULL.
  *   - The key names no task: the scheduler adds one, and *old becomes NULL.
  *   - The key names a task: this task gets the new function, value and time, and keeps its id. *old receives
  *     the value of the call that was to come next, or NULL if none was to come.
  *   - The key names a task whose callback is under way: the same, and the task runs again, at the new time.
- * Requires: `key` is not NULL, or `key_size` is 0.
+ * Requires: the key's data is not NULL, or its size is 0.
  * Returns: as tw_sched_add_in() and, for tw_sched_key_put_every(), tw_sched_add_every(). TW_EINVAL also if the
  * key is empty or longer than TW_SCHED_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks.
  * *old may become NULL also if the call fails.
@@ -389,19 +387,19 @@ enum { TW_SCHED_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value 
  * longer key in a block of its own.
  * Example: a program calls tw_sched_key_put_in() with the key "save" and 500 ms at each keystroke. While the
  * keystrokes are less than 500 ms apart it does not save; it saves once, 500 ms after the last keystroke. */
-int tw_sched_key_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
-                        tw_task_fn *fn, void *value, void **old);
-int tw_sched_key_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns,
-                        tw_task_fn *fn, void *value, void **old);
-int tw_sched_key_put_every(struct tw_sched *sched, const void *key, size_t key_size,
-                           const struct tw_every *every, tw_task_fn *fn, void *value, void **old);
+int tw_sched_key_put_in(struct tw_sched *sched, struct tw_bytes key, uint64_t delay_ns, tw_task_fn *fn,
+                        void *value, void **old);
+int tw_sched_key_put_at(struct tw_sched *sched, struct tw_bytes key, uint64_t due_ns, tw_task_fn *fn,
+                        void *value, void **old);
+int tw_sched_key_put_every(struct tw_sched *sched, struct tw_bytes key, const struct tw_every *every,
+                           tw_task_fn *fn, void *value, void **old);
 
 /* Gives the task of a key a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`. However
  * often the task is moved, it fires once, at the due time that it received last.
  * Requires: as tw_sched_key_put_in().
  * Returns: as tw_sched_move_in(). TW_EGONE: the key names no task that is still to run. */
-int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns);
-int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns);
+int tw_sched_key_move_in(struct tw_sched *sched, struct tw_bytes key, uint64_t delay_ns);
+int tw_sched_key_move_at(struct tw_sched *sched, struct tw_bytes key, uint64_t due_ns);
 
 /* Cancels the task of a key. *found receives one of enum tw_cancel and, if the task was cancelled, *value
  * the task's value. A key that was set anew while its callback is under way is cancelled too: the scheduler
@@ -410,14 +408,12 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
  * a call is still to come, and TW_EGONE once the last call is under way; then only the callback itself knows it
  * (`task->id`).
  * Requires: as tw_sched_key_put_in(). */
-void tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, enum tw_cancel *found,
-                         void **value);
+void tw_sched_key_cancel(struct tw_sched *sched, struct tw_bytes key, enum tw_cancel *found, void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.
  * Requires: as tw_sched_key_put_in().
  * Returns: as tw_sched_get(). */
-int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task,
-                     size_t size);
+int tw_sched_key_get(struct tw_sched *sched, struct tw_bytes key, struct tw_task *task, size_t size);
 
 /* The number of keys that name a task, including keys whose callback is under way. The shards are counted one
  * after the other, as by tw_sched_pending(). */

@@ -155,6 +155,29 @@ class added : public sched_status
     task_id id_;
 };
 
+namespace detail
+{
+/* The bytes of a view, whose data() may be null. */
+inline tw_bytes bytes_of(std::string_view bytes) noexcept
+{
+    return {bytes.empty() ? "" : bytes.data(), bytes.size()};
+}
+inline std::string_view view_of(tw_bytes bytes) noexcept
+{
+    return {static_cast<const char *>(bytes.data), bytes.size};
+}
+template <class Rep, class Period>
+constexpr std::uint64_t ns_up(std::chrono::duration<Rep, Period> time) noexcept
+{
+    return count<std::chrono::nanoseconds, round::up>(time);
+}
+template <class Duration>
+constexpr std::uint64_t ns_up(std::chrono::time_point<scheduler_clock, Duration> time) noexcept
+{
+    return ns_up(time.time_since_epoch());
+}
+} // namespace detail
+
 /* The properties of a task. A view is valid as long as the tw_task from which it was made. */
 class task_view
 {
@@ -189,7 +212,7 @@ class task_view
     /* Empty: the task has no key. */
     std::string_view key() const noexcept
     {
-        return {static_cast<const char *>(seen_->key), seen_->key_size};
+        return detail::view_of(seen_->key);
     }
 
   protected:
@@ -199,20 +222,6 @@ class task_view
     }
     const tw_task *seen_;
 };
-
-namespace detail
-{
-template <class Rep, class Period>
-constexpr std::uint64_t ns_up(std::chrono::duration<Rep, Period> time) noexcept
-{
-    return count<std::chrono::nanoseconds, round::up>(time);
-}
-template <class Duration>
-constexpr std::uint64_t ns_up(std::chrono::time_point<scheduler_clock, Duration> time) noexcept
-{
-    return ns_up(time.time_since_epoch());
-}
-} // namespace detail
 
 /* A task, as its callback sees it. A callable takes `const task &` or nothing. */
 class task : public task_view
@@ -622,7 +631,7 @@ class scheduler
     {
         return tw_sched_move_at(raw_, id.value(), detail::ns_up(due));
     }
-    /* Looks a task up. Empty: TW_EGONE. The caller must not use its key, `fn` and `arg`. */
+    /* Looks a task up. Empty: TW_EGONE. The caller must not use its `fn` and `arg`. */
     std::optional<tw_task> find(task_id id) const noexcept
     {
         tw_task seen;
@@ -643,42 +652,42 @@ class scheduler
     status put_in(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_key_put_in(raw_, key.data(), key.size(), detail::ns_up(delay), fn, arg, nullptr);
+            return tw_sched_key_put_in(raw_, detail::bytes_of(key), detail::ns_up(delay), fn, arg, nullptr);
         });
     }
     template <class Duration, class F>
     status put_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_key_put_at(raw_, key.data(), key.size(), detail::ns_up(due), fn, arg, nullptr);
+            return tw_sched_key_put_at(raw_, detail::bytes_of(key), detail::ns_up(due), fn, arg, nullptr);
         });
     }
     template <class F> status put_every(std::string_view key, const repeat &when, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_key_put_every(raw_, key.data(), key.size(), &when.raw(), fn, arg, nullptr);
+            return tw_sched_key_put_every(raw_, detail::bytes_of(key), &when.raw(), fn, arg, nullptr);
         });
     }
     template <class Rep, class Period>
     status move_in(std::string_view key, std::chrono::duration<Rep, Period> delay)
     {
-        return tw_sched_key_move_in(raw_, key.data(), key.size(), detail::ns_up(delay));
+        return tw_sched_key_move_in(raw_, detail::bytes_of(key), detail::ns_up(delay));
     }
     template <class Duration>
     status move_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due)
     {
-        return tw_sched_key_move_at(raw_, key.data(), key.size(), detail::ns_up(due));
+        return tw_sched_key_move_at(raw_, detail::bytes_of(key), detail::ns_up(due));
     }
     tw_cancel cancel(std::string_view key)
     {
         tw_cancel found;
-        tw_sched_key_cancel(raw_, key.data(), key.size(), &found, nullptr);
+        tw_sched_key_cancel(raw_, detail::bytes_of(key), &found, nullptr);
         return found;
     }
     std::optional<tw_task> find(std::string_view key) const noexcept
     {
         tw_task seen;
-        return tw_sched_key_get(raw_, key.data(), key.size(), &seen, sizeof seen) == 0
+        return tw_sched_key_get(raw_, detail::bytes_of(key), &seen, sizeof seen) == 0
                    ? std::optional<tw_task>(seen)
                    : std::nullopt;
     }

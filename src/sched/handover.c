@@ -72,7 +72,7 @@ static void describe(const struct tw__sched_shard *shard, const struct tw__sched
 {
     tw__sched_task_describe(shard, task, &handing->seen);
     handing->value = tw__sched_task_value(task);
-    handing->seen.key = tw__sched_key_keep(shard, task, &handing->key);
+    handing->seen.key.data = tw__sched_key_keep(shard, task, &handing->key);
 }
 
 /* Takes one task off the aside list and ends it. Returns false if the list is empty. */

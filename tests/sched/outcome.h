@@ -7,6 +7,9 @@
 
 #include <tickwheel/sched.h>
 
+/* The bytes of an object, as a key. */
+#define BYTES_OF(object) ((struct tw_bytes){&(object), sizeof(object)})
+
 static inline enum tw_cancel try_cancel(struct tw_sched *sched, uint64_t id)
 {
     enum tw_cancel found;
@@ -14,10 +17,10 @@ static inline enum tw_cancel try_cancel(struct tw_sched *sched, uint64_t id)
     return found;
 }
 
-static inline enum tw_cancel try_key_cancel(struct tw_sched *sched, const void *key, size_t size, void **value)
+static inline enum tw_cancel try_key_cancel(struct tw_sched *sched, struct tw_bytes key, void **value)
 {
     enum tw_cancel found;
-    tw_sched_key_cancel(sched, key, size, &found, value);
+    tw_sched_key_cancel(sched, key, &found, value);
     return found;
 }
 
