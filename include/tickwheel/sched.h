@@ -92,7 +92,7 @@
  *   Results   0 or a negative TW_E* code, of this header or of wheel.h. tw_sched_strerror() returns its text.
  *             A call that fails has changed nothing. A call that cannot fail returns nothing, or the answer if
  *             it only looks. The outcome of a call is written through a pointer, which may be NULL: `id`,
- *             `old`, `value`, `found` (one of enum tw_cancel), `handed` and `taken` (how many tasks). A call
+ *             `old`, `value`, `found` (enum tw_cancel, task.h), `handed` and `taken` (how many tasks). A call
  *             that fails writes none of them but `old`.
  *   Fork      Every call requires that this process made the scheduler. A child of fork() must not use a
  *             scheduler of its parent, and must not free it.
@@ -313,15 +313,9 @@ int tw_sched_add_every(struct tw_sched *sched, const struct tw_every *every, tw_
  * Cost: O(n); 104 bytes a task, as the task may repeat. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
-/* The result of cancelling a task, with the numbers of docs/contract.md. */
-enum tw_cancel {
-    TW_CANCEL_GONE = 0,   /* there is no such task: it has run, was cancelled, or never was */
-    TW_CANCEL_DONE = 1,   /* the task will not run, and the scheduler has let go of its argument */
-    TW_CANCEL_RUNNING = 2 /* its callback is under way; if the task repeats, this was the last call */
-};
-
-/* Cancels a task. After TW_CANCEL_RUNNING the callback may still use the argument. Without a release hook, a
- * caller that is not this callback waits with tw_sched_cancel_wait() before it frees the argument.
+/* Cancels a task. After TW_CANCEL_DONE the scheduler has let go of the argument. After TW_CANCEL_RUNNING the
+ * callback may still use it. Without a release hook, a caller that is not this callback waits with
+ * tw_sched_cancel_wait() before it frees the argument.
  * Cost: O(1). The task's memory is free for another task at once. */
 void tw_sched_cancel(struct tw_sched *sched, uint64_t id, enum tw_cancel *found);
 
@@ -490,8 +484,6 @@ void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_info *stats, s
  * Example: 99 of 100 calls start 1.02 ms late, and one starts 7 ms late. With the share 0.99 it returns
  * 1,032,191, which is 1.2 % too high. */
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share);
-
-enum { TW_FORECAST_MAX = 10000 }; /* steps of one forecast */
 
 /* Counts the calls to come, in `steps` steps of `step_ns` nanoseconds. counts[i] receives how many calls are
  * due in (now + i * step_ns, now + (i + 1) * step_ns].
