@@ -4,14 +4,13 @@
  * pays receives a voucher a day later. The clock is virtual, so that a day takes no time.
  */
 #include <stdio.h>
-#include <string.h>
 #include <tickwheel/sched.h>
 
 static void say(struct tw_sched *sched, const struct tw_task *task, const char *what)
 {
     uint64_t minutes = tw_sched_now(sched) / TW_MIN(1);
     printf("day %d %02d:%02d  %s %.*s\n", (int)(minutes / 1440), (int)(minutes / 60 % 24), (int)(minutes % 60),
-           what, (int)task->key_size, (const char *)task->key);
+           what, (int)task->key.size, (const char *)task->key.data);
 }
 
 static void cancel_order(struct tw_sched *sched, const struct tw_task *task)
@@ -26,13 +25,13 @@ static void send_voucher(struct tw_sched *sched, const struct tw_task *task)
 
 static void place(struct tw_sched *sched, const char *order)
 {
-    tw_sched_put_in(sched, order, strlen(order), TW_MIN(30), cancel_order, NULL, NULL);
+    tw_sched_key_put_in(sched, tw_text(order), TW_MIN(30), cancel_order, NULL, NULL);
 }
 
 /* The same key: the voucher's task replaces the task of the unpaid order, which cannot fire any more. */
 static void pay(struct tw_sched *sched, const char *order)
 {
-    tw_sched_put_in(sched, order, strlen(order), TW_HOUR(24), send_voucher, NULL, NULL);
+    tw_sched_key_put_in(sched, tw_text(order), TW_HOUR(24), send_voucher, NULL, NULL);
 }
 
 static void pass(struct tw_sched *sched, uint64_t minutes)

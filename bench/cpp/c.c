@@ -101,29 +101,29 @@ static inline void sched_pass(uint64_t ms)
 }
 
 /* The key of an object: eight bytes. */
-static inline const char *key_of(const struct object *object, char *key)
+static inline struct tw_bytes key_of(const struct object *object, char *key)
 {
     uint64_t number = object->id;
-    return memcpy(key, &number, KEY_SIZE);
+    return (struct tw_bytes){memcpy(key, &number, KEY_SIZE), KEY_SIZE};
 }
 
 static inline void sched_set(struct object *object, uint64_t ms)
 {
     char key[KEY_SIZE];
-    need(tw_sched_put_in(sched, key_of(object, key), KEY_SIZE, ms * ms_ns, on_due, object, NULL) == 0, "set");
+    need(tw_sched_key_put_in(sched, key_of(object, key), ms * ms_ns, on_due, object, NULL) == 0, "set");
 }
 
 static inline void sched_move(struct object *object, uint64_t ms)
 {
     char key[KEY_SIZE];
-    need(tw_sched_key_move_in(sched, key_of(object, key), KEY_SIZE, ms * ms_ns) == 0, "move");
+    need(tw_sched_key_move_in(sched, key_of(object, key), ms * ms_ns) == 0, "move");
 }
 
 static inline void sched_remove(struct object *object)
 {
     char key[KEY_SIZE];
     enum tw_cancel found;
-    tw_sched_key_cancel(sched, key_of(object, key), KEY_SIZE, &found, NULL);
+    tw_sched_key_cancel(sched, key_of(object, key), &found, NULL);
     need(found == TW_CANCEL_DONE, "cancel");
 }
 

@@ -89,17 +89,22 @@ static void cancel(void *at, size_t job)
         check(TW_EGONE, "cancel");
 }
 
+static struct tw_bytes bytes_of(size_t job)
+{
+    return (struct tw_bytes){key_of(job), KEY_SIZE};
+}
+
 static void key_add(void *at, size_t job, uint64_t delay_ns)
 {
     struct self *self = at;
-    check(tw_sched_put_in(self->sched, key_of(job), KEY_SIZE, delay_ns, on_due, (void *)(uintptr_t)job, NULL),
+    check(tw_sched_key_put_in(self->sched, bytes_of(job), delay_ns, on_due, (void *)(uintptr_t)job, NULL),
           "set");
 }
 
 static void key_move(void *at, size_t job, uint64_t delay_ns)
 {
     struct self *self = at;
-    check(tw_sched_key_move_in(self->sched, key_of(job), KEY_SIZE, delay_ns), "move");
+    check(tw_sched_key_move_in(self->sched, bytes_of(job), delay_ns), "move");
 }
 
 static void settle(void *at)

@@ -93,10 +93,10 @@ static struct when when(const struct line *line)
 static int add_task(const struct line *line, uint64_t at_ns, struct value *value)
 {
     if (line->kind == LINE_TASK)
-        return tw_sched_put_at(sched, line->id, strlen(line->id), at_ns, on_task, value, NULL);
+        return tw_sched_key_put_at(sched, tw_text(line->id), at_ns, on_task, value, NULL);
     struct tw_every every = {
         .at_ns = at_ns, .period_ns = calendar_scale(&run->calendar, line->period_ns), .times = line->times};
-    return tw_sched_put_every(sched, line->id, strlen(line->id), &every, on_task, value, NULL);
+    return tw_sched_key_put_every(sched, tw_text(line->id), &every, on_task, value, NULL);
 }
 
 /* Adds the task of a line. Returns NULL, or the error as a phrase. */

@@ -77,7 +77,7 @@ void value_leave(struct value *value, const struct tw_task *task, bool done)
 /* Looks up an id. Returns NULL if it names no task with a call to come. The lock is held. */
 static struct value *find(struct tw_sched *sched, const char *id, struct tw_task *task)
 {
-    return tw_sched_key_get(sched, id, strlen(id), task, sizeof *task) == 0 ? task->arg : NULL;
+    return tw_sched_key_get(sched, tw_text(id), task, sizeof *task) == 0 ? task->arg : NULL;
 }
 
 /* Finds the value of a task that the reader is going to cancel, and makes the reader hold it. */
@@ -145,7 +145,7 @@ bool value_move(struct tw_sched *sched, const char *id, const struct when *when)
     struct tw_task task;
     pthread_mutex_lock(&lock); /* the last call releases the value under this lock, so it stays valid */
     struct value *value = find(sched, id, &task);
-    bool moved = value != NULL && tw_sched_key_move_at(sched, id, strlen(id), when->due_ns) == 0;
+    bool moved = value != NULL && tw_sched_key_move_at(sched, tw_text(id), when->due_ns) == 0;
     if (moved)
         value->first = *when;
     pthread_mutex_unlock(&lock);

@@ -56,7 +56,7 @@ bool value_cancel(struct tw_sched *sched, const char *id);
 /* Moves the task of an id. Returns false if the id names no task with a call to come. */
 bool value_move(struct tw_sched *sched, const char *id, const struct when *when);
 
-/* Keeps the value of a task that tw_sched_stop() hands over; a tw_task_visit_fn. */
+/* Keeps the value of a task that tw_sched_stop() hands over; a tw_sched_visit_fn. */
 void value_keep(void *arg, const struct tw_task *task);
 
 /* Returns the list of all kept values: first those with calls that were not done, then the tasks handed over.

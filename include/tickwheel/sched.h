@@ -30,8 +30,9 @@
  *
  * Conventions, stated once
  *   Time      Nanoseconds in a uint64_t, on the scheduler's own clock, which tw_sched_now() reads. `_in` counts
- *             from the call, `_at` is a point on that clock. duration.h makes nanoseconds, for example
- *             `TW_MS(20)`. Sums saturate. A task due at the end of time (UINT64_MAX) never runs.
+ *             `delay_ns` from the call, `_at` names the point `due_ns` on that clock. duration.h makes
+ *             nanoseconds, for example `TW_MS(20)`. Sums saturate. A task due at the end of time (UINT64_MAX)
+ *             never runs.
  *   Due       A task never runs before its due time. It is due at the latest one tick after that time.
  *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms runs on the tick
  *             at 13 ms, and its due_ns stays 12.3 ms.
@@ -60,19 +61,23 @@
  *               shard of its hash. While more than 16,384 keys from before are pending, each call with a key
  *               takes the lock of the first shard too.
  *             - If there is no memory for a new shard, the thread files into a shard that exists.
+ *             - Tasks, keys and statistics are counted one shard after the other. So while other threads add
+ *               and cancel, a sum may be of no one moment.
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
  *             otherwise. The scheduler holds no lock while a callback runs. A task never runs on two threads
  *             at once.
- *   Locks     A call that runs callbacks, hooks or a tw_task_visit_fn, or waits for callbacks, requires that
+ *   Locks     A call that runs callbacks, hooks or a tw_sched_visit_fn, or waits for callbacks, requires that
  *             the caller holds no lock that they take: both threads would wait for ever. Calls that wait are
- *             tw_sched_cancel_wait(), tw_sched_stop() and tw_sched_free(). tw_sched_cancel_wait() says how
- *             a program does without a wait under its lock.
+ *             tw_sched_cancel_wait(), tw_sched_stop() and tw_sched_free(). The first two say how a program does
+ *             without a wait under its lock.
  *   Signals   No call may be made in a signal handler, which may have interrupted a call that holds a lock of
  *             the scheduler. The handler writes to an eventfd instead, and a thread that reads the eventfd
  *             makes the call.
- *   Ids       An id has 64 bits. It is never 0 and is never used twice, so a stale id finds nothing.
+ *   Ids       An id has 64 bits. It is never 0 and is never used twice, so a stale id finds nothing. The calls
+ *             that begin with tw_sched_key_ find a task by its key instead.
  *   NULL      Never a valid argument, except where a label says so. A pointer that the scheduler only hands
- *             back (`arg`, `value`) may be NULL. An id may be any number.
+ *             back (`arg`, `value`) may be NULL, and so may a `message`, or the data of a key, whose size is 0.
+ *             An id may be any number.
  *   Structs   A later version may have more members, and then a program that was compiled with this version
  *             runs on:
  *             - A struct that the scheduler fills in: the caller passes its size, for example
@@ -86,8 +91,9 @@
  *             asserts it. docs/guide.md lists the duties that no assertion can see, and why.
  *   Results   0 or a negative TW_E* code, of this header or of wheel.h. tw_sched_strerror() returns its text.
  *             A call that fails has changed nothing. A call that cannot fail returns nothing, or the answer if
- *             it only looks. The outcome of a call is written through a pointer (`id`, `old`, `found`, `value`,
- *             `handed`, `taken`), which may be NULL. A call that fails writes none of them but `old`.
+ *             it only looks. The outcome of a call is written through a pointer, which may be NULL: `id`,
+ *             `old`, `value`, `found` (enum tw_cancel, task.h), `handed` and `taken` (how many tasks). A call
+ *             that fails writes none of them but `old`.
  *   Fork      Every call requires that this process made the scheduler. A child of fork() must not use a
  *             scheduler of its parent, and must not free it.
  */
@@ -147,32 +153,31 @@ typedef void tw_task_fn(struct tw_sched *sched, const struct tw_task *task);
 
 /* Hands a due task to the caller's own threads. Any one of these threads then calls tw_sched_run(sched, id)
  * once, or calls tw_sched_run_some() for the tasks that were handed over so far. The scheduler may call the
- * hook from the timer thread, and holds no lock. `arg` is execute_arg.
+ * hook from the timer thread, and holds no lock.
  * Requires: it does not block. */
-typedef void tw_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
+typedef void tw_sched_execute_fn(void *arg, struct tw_sched *sched, uint64_t id);
 
 /* A source of memory. The scheduler calls it under a lock. Several threads may call it at the same time,
- * because each shard has a lock of its own. `arg` is memory_arg.
+ * because each shard has a lock of its own.
  *   - `old` is NULL: the hook returns a block of `size` bytes, aligned as malloc aligns, or NULL if there is
  *     no memory.
  *   - `old` is not NULL: the hook takes that block of `size` bytes back. The scheduler ignores its return
  *     value.
  * Requires: it does not call the scheduler. */
-typedef void *tw_memory_fn(void *arg, void *old, size_t size);
+typedef void *tw_sched_memory_fn(void *arg, void *old, size_t size);
 
 /* Receives a report of a callback that started late (on_late) or ran long (on_slow). `task` is as in the
- * callback. `ns` is how late it started, or how long it ran, in nanoseconds. `arg` is hook_arg. The scheduler
- * calls the hook on the thread of the callback, after the callback and as part of it: the hook must not do
- * anything that a callback must not do. */
-typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
+ * callback. `ns` is how late it started, or how long it ran. The scheduler calls the hook on the thread of the
+ * callback, after the callback and as part of it: the hook must not do anything that a callback must not do. */
+typedef void tw_sched_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
 
 /* Takes the argument of a task back, once, when nothing will use it any more:
  *   - the last callback has returned
  *   - the task was cancelled, or its key was removed or set anew
  *   - the task was drained or stopped, and `visit` has seen it
  *
- * The scheduler holds no lock. `value` is the argument, `arg` is hook_arg. If a call that adds a task or sets
- * a key fails, the argument stays the caller's, and the hook does not receive it.
+ * The scheduler holds no lock. `value` is the argument. If a call that adds a task or sets a key fails, the
+ * argument stays the caller's, and the hook does not receive it.
  *
  * If a callback is under way with the argument, the hook is part of that callback. So it has returned when
  * tw_sched_cancel_wait(), tw_sched_free(), or a stop that waits, has waited for the callback. Otherwise the
@@ -181,7 +186,7 @@ typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
  * Example: one thread cancels a task that is pending, so the hook runs inside its tw_sched_cancel(). A second
  * thread that cancels the same task gets TW_CANCEL_GONE, perhaps before the hook has returned.
  * Requires: it takes no lock that a thread holds while it ends a task, for example by tw_sched_cancel(). */
-typedef void tw_release_fn(void *arg, void *value);
+typedef void tw_sched_release_fn(void *arg, void *value);
 
 /* The options of a scheduler. If all members are zero, the options are the defaults.
  * Example:
@@ -196,23 +201,23 @@ struct tw_sched_options {
     uint32_t shards;
     uint32_t workers; /* threads for callbacks, 0 to 1,024; 0: callbacks run on the timer thread */
     /* not NULL: callbacks run on the threads to which this hook hands them, and `workers` must be 0 */
-    tw_execute_fn *execute;
-    void *execute_arg; /* for `execute` */
+    tw_sched_execute_fn *execute;
+    void *execute_arg; /* its `arg` */
     /* tasks pending at once, in all shards together; 0: no limit but memory (2^25 tasks a shard) */
     uint64_t max_pending;
     enum tw_sched_clock clock; /* 0: TW_SCHED_CLOCK_AUTO */
     uint64_t start_ns;         /* TW_SCHED_CLOCK_VIRTUAL: the time at which the clock starts; other clocks: 0 */
-    tw_memory_fn *memory;      /* NULL: malloc and free */
-    void *memory_arg;          /* for `memory` */
-    /* nanoseconds: on_late is called for callbacks that start more than this after they were due */
+    tw_sched_memory_fn *memory; /* NULL: malloc and free */
+    void *memory_arg;           /* its `arg` */
+    /* on_late is called for callbacks that start more than this after they were due */
     uint64_t late_ns;
-    tw_slow_fn *on_late; /* NULL: none */
-    uint64_t slow_ns;    /* nanoseconds: on_slow is called for callbacks that run longer */
-    tw_slow_fn *on_slow; /* NULL: none */
-    void *hook_arg;      /* for `on_late`, `on_slow` and `release` */
+    tw_sched_slow_fn *on_late; /* NULL: none */
+    uint64_t slow_ns;          /* on_slow is called for callbacks that run longer */
+    tw_sched_slow_fn *on_slow; /* NULL: none */
+    void *hook_arg;            /* the `arg` of on_late, on_slow and release */
     /* NULL: the caller frees arguments. Otherwise the hook receives every argument, also the arguments that
      * the scheduler reports through `old` and `value`. */
-    tw_release_fn *release;
+    tw_sched_release_fn *release;
     /* NULL: the hook receives the arguments of all tasks; otherwise only those of tasks with this function */
     tw_task_fn *release_of;
     uint64_t reserved[8]; /* 0: see "Structs" above */
@@ -221,7 +226,6 @@ struct tw_sched_options {
 /* Checks whether options are valid. If they are not, `message` names the wrong value and the values that are
  * allowed. It receives at most `size` bytes, always terminated. If the options are valid, `message` has no
  * meaning.
- * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0, TW_EINVAL or TW_EGEOMETRY. */
 int tw_sched_options_check(const struct tw_sched_options *options, char *message, size_t size);
 
@@ -239,18 +243,16 @@ int tw_sched_new(struct tw_sched **sched, const struct tw_sched_options *options
 
 /* Stops the scheduler, waits for running callbacks, ends the threads and frees everything. Pending tasks are
  * dropped. `sched` may be NULL.
- * Requires: no other call is under way, except calls from running callbacks, and no call comes later. The
- * caller holds no lock that a running callback takes.
- * In callback: no, and not in a hook or a tw_task_visit_fn either. */
+ * Requires: no other call is under way, except calls from running callbacks, and no call comes later.
+ * In callback: no, and not in a hook or a tw_sched_visit_fn either. */
 void tw_sched_free(struct tw_sched *sched);
 
-/* The time on the scheduler's clock, in nanoseconds. */
+/* The time on the scheduler's clock. */
 uint64_t tw_sched_now(const struct tw_sched *sched);
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* A task, as its callback or a tw_task_visit_fn sees it. It is valid during that call. Times are in
- * nanoseconds. */
+/* A task, as its callback or a tw_sched_visit_fn sees it. It is valid during that call. */
 struct tw_task {
     uint64_t id;     /* never 0 */
     tw_task_fn *fn;  /* its callback */
@@ -263,12 +265,10 @@ struct tw_task {
     uint64_t left;           /* calls after the call under way or, while it waits, after the next; TW_FOREVER */
     uint64_t missed_periods; /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
     enum tw_missed missed;   /* the policy for missed periods, if it repeats */
-    const void *key;         /* NULL: the task has none */
-    size_t key_size;         /* bytes of the key; 0: none */
+    struct tw_bytes key;     /* its data is NULL: the task has none */
 };
 
-/* Runs fn(sched, task) once, `delay_ns` nanoseconds from now, with `arg` in `task->arg`. If `id` is not NULL,
- * *id receives the id before the task can run.
+/* Runs fn(sched, task) once, with `arg` in `task->arg`. *id receives the id before the task can run.
  * Returns: 0 or an error.
  *   - TW_EFULL: max_pending tasks are pending, under way with calls left, or just being added.
  *   - TW_ENOMEM: there is no memory, or every shard has 2^25 tasks.
@@ -278,13 +278,13 @@ struct tw_task {
  * Cost: O(1). */
 int tw_sched_add_in(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id);
 
-/* As tw_sched_add_in(), at the point `due_ns` of the scheduler's clock. A point that has passed means at once,
- * and lateness counts from this call: the task's due_ns becomes the beginning of the present tick.
+/* As tw_sched_add_in(), at a point. A point that has passed means at once, and lateness counts from this call:
+ * the task's due_ns becomes the beginning of the present tick.
  * Example: the scheduler was made at 0 with a tick of 1 ms. At 5,000.7 ms, tw_sched_add_at() for the point 0
  * files a task that is due at 5,000 ms. */
 int tw_sched_add_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id);
 
-/* When a repeating task runs. Times are in nanoseconds.
+/* When a repeating task runs.
  * Example: ten calls, the first in 250 ms, then one a second:
  *     struct tw_every every = {.first_ns = TW_MS(250), .period_ns = TW_SEC(1), .times = 10};
  */
@@ -313,21 +313,14 @@ int tw_sched_add_every(struct tw_sched *sched, const struct tw_every *every, tw_
  * Cost: O(n); 104 bytes a task, as the task may repeat. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
-/* The result of cancelling a task, with the numbers of docs/contract.md. */
-enum tw_cancel {
-    TW_CANCEL_GONE = 0,   /* there is no such task: it has run, was cancelled, or never was */
-    TW_CANCEL_DONE = 1,   /* the task will not run, and the scheduler has let go of its argument */
-    TW_CANCEL_RUNNING = 2 /* its callback is under way; if the task repeats, this was the last call */
-};
-
-/* Cancels a task. *found receives one of enum tw_cancel. After TW_CANCEL_RUNNING the callback may still use the
- * argument. Without a release hook, a caller that is not this callback waits with tw_sched_cancel_wait() before
- * it frees the argument.
+/* Cancels a task. After TW_CANCEL_DONE the scheduler has let go of the argument. After TW_CANCEL_RUNNING the
+ * callback may still use it. Without a release hook, a caller that is not this callback waits with
+ * tw_sched_cancel_wait() before it frees the argument.
  * Cost: O(1). The task's memory is free for another task at once. */
 void tw_sched_cancel(struct tw_sched *sched, uint64_t id, enum tw_cancel *found);
 
 /* Cancels a task. If its callback is under way, waits until the callback has returned. Then the argument is
- * the caller's. If the call returns 0, *found receives one of enum tw_cancel.
+ * the caller's.
  * Requires: nobody waits for ever, so
  *   - no callback waits for another callback that waits for it
  *   - the caller holds no lock that the callback, or its release hook, takes. Under such a lock the caller
@@ -337,10 +330,10 @@ void tw_sched_cancel(struct tw_sched *sched, uint64_t id, enum tw_cancel *found)
  * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancel *found);
 
-/* Gives a pending task a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`, which may have
- * passed, as in tw_sched_add_at(). For a repeating task this is the due time of the next call, and the phase
- * goes on from there, so the periods after a point that has passed are missed periods. A task that runs once
- * may move itself in its own callback: it is filed again, under its id.
+/* Gives a pending task a new due time. A point may have passed, as in tw_sched_add_at(). For a repeating task
+ * this is the due time of the next call, and the phase goes on from there, so the periods after a point that
+ * has passed are missed periods. A task that runs once may move itself in its own callback: it is filed again,
+ * under its id.
  * Returns: 0 or an error.
  *   - TW_EGONE: there is no such task, or its last call is under way on another thread. After tw_sched_stop()
  *     has returned, this holds for every task whose callback is not under way.
@@ -353,7 +346,7 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancel *fo
 int tw_sched_move_in(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 
-/* Looks a task up, and fills in *task, except for its key. `size` is sizeof *task.
+/* Looks a task up, and fills in *task, except for its key, which is empty.
  * Returns: 0, or TW_EGONE if there is no such task, or its last call is under way. */
 int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task, size_t size);
 
@@ -363,78 +356,68 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id);
 
 /* Runs, on the calling thread, tasks that the execute hook received and nobody has run yet, at most `limit`
  * of them, in the order that is stated above. So a hook needs no queue: it wakes a thread, and that thread
- * calls this function. *taken receives how many tasks it took, fewer than `limit` if none was left. */
+ * calls this function. It takes fewer than `limit` if none is left. */
 void tw_sched_run_some(struct tw_sched *sched, uint64_t limit, uint64_t *taken);
 
-/* The number of tasks that wait for their due time or for a thread. The shards are counted one after the other,
- * so while other threads add and cancel, the sum may be of no one moment. */
+/* The number of tasks that wait for their due time or for a thread. */
 uint64_t tw_sched_pending(const struct tw_sched *sched);
 
 /* ---- keyed tasks --------------------------------------------------------------------------------------- */
 
 enum { TW_SCHED_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
 
-/* Makes `key` name a task that calls fn, with `value` in `task->arg`: `delay_ns` nanoseconds from now, at the
- * point `due_ns`, or as *every says. The key is `key_size` bytes of any kind, and is copied. `old` may be
- * NULL.
+/* Makes `key` name a task that calls fn, with `value` in `task->arg`. The key is copied.
  *   - The key names no task: the scheduler adds one, and *old becomes NULL.
  *   - The key names a task: this task gets the new function, value and time, and keeps its id. *old receives
  *     the value of the call that was to come next, or NULL if none was to come.
  *   - The key names a task whose callback is under way: the same, and the task runs again, at the new time.
- * Requires: `key` is not NULL, or `key_size` is 0.
- * Returns: as tw_sched_add_in() and, for tw_sched_put_every(), tw_sched_add_every(). TW_EINVAL also if the key
- * is empty or longer than TW_SCHED_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks. *old
- * may become NULL also if the call fails.
+ * Returns: as tw_sched_add_in() and, for tw_sched_key_put_every(), tw_sched_add_every(). TW_EINVAL also if the
+ * key is empty or longer than TW_SCHED_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks.
+ * *old may become NULL also if the call fails.
  * Cost: O(1) on average. The key is hashed with SipHash. A key of at most 24 bytes lies beside its task, a
  * longer key in a block of its own.
- * Example: a program calls tw_sched_put_in() with the key "save" and 500 ms at each keystroke. While the
- * keystrokes are less than 500 ms apart it does not save; it saves once, 500 ms after the last keystroke. */
-int tw_sched_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns, tw_task_fn *fn,
-                    void *value, void **old);
-int tw_sched_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
-                    void *value, void **old);
-int tw_sched_put_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
-                       tw_task_fn *fn, void *value, void **old);
+ * Example: a program calls `tw_sched_key_put_in(sched, tw_text("save"), TW_MS(500), save, NULL, NULL)` at each
+ * keystroke. While the keystrokes are less than 500 ms apart it does not save; it saves once, 500 ms after the
+ * last keystroke. */
+int tw_sched_key_put_in(struct tw_sched *sched, struct tw_bytes key, uint64_t delay_ns, tw_task_fn *fn,
+                        void *value, void **old);
+int tw_sched_key_put_at(struct tw_sched *sched, struct tw_bytes key, uint64_t due_ns, tw_task_fn *fn,
+                        void *value, void **old);
+int tw_sched_key_put_every(struct tw_sched *sched, struct tw_bytes key, const struct tw_every *every,
+                           tw_task_fn *fn, void *value, void **old);
 
-/* Gives the task of a key a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`. However
- * often the task is moved, it fires once, at the due time that it received last.
- * Requires: as tw_sched_put_in().
+/* Gives the task of a key a new due time. However often the task is moved, it fires once, at the due time that
+ * it received last.
  * Returns: as tw_sched_move_in(). TW_EGONE: the key names no task that is still to run. */
-int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns);
-int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns);
+int tw_sched_key_move_in(struct tw_sched *sched, struct tw_bytes key, uint64_t delay_ns);
+int tw_sched_key_move_at(struct tw_sched *sched, struct tw_bytes key, uint64_t due_ns);
 
-/* Cancels the task of a key. *found receives one of enum tw_cancel and, if the task was cancelled, *value
- * the task's value. A key that was set anew while its callback is under way is cancelled too: the scheduler
- * lets go of the new value, and the callback goes on with the old value.
+/* Cancels the task of a key. With TW_CANCEL_DONE, *value receives the task's value. A key that was set anew
+ * while its callback is under way is cancelled too: the scheduler lets go of the new value, and the callback
+ * goes on with the old value.
  * To wait for a callback, pass the task's id to tw_sched_cancel_wait(). tw_sched_key_get() returns the id while
  * a call is still to come, and TW_EGONE once the last call is under way; then only the callback itself knows it
- * (`task->id`).
- * Requires: as tw_sched_put_in(). */
-void tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, enum tw_cancel *found,
-                         void **value);
+ * (`task->id`). */
+void tw_sched_key_cancel(struct tw_sched *sched, struct tw_bytes key, enum tw_cancel *found, void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.
- * Requires: as tw_sched_put_in().
  * Returns: as tw_sched_get(). */
-int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task,
-                     size_t size);
+int tw_sched_key_get(struct tw_sched *sched, struct tw_bytes key, struct tw_task *task, size_t size);
 
-/* The number of keys that name a task, including keys whose callback is under way. The shards are counted one
- * after the other, as by tw_sched_pending(). */
+/* The number of keys that name a task, including keys whose callback is under way. */
 uint64_t tw_sched_key_count(const struct tw_sched *sched);
 
 /* ---- handing over -------------------------------------------------------------------------------------- */
 
-/* Takes a task that the scheduler hands over. The task is gone from the scheduler, which holds no lock. `arg`
- * is the `arg` of tw_sched_drain() or tw_sched_stop().
+/* Takes a task that the scheduler hands over. The task is gone from the scheduler, which holds no lock. If
+ * tw_sched_drain() or tw_sched_stop() gets NULL in its place, the tasks are dropped.
  * Requires: it does not free the scheduler. */
-typedef void tw_task_visit_fn(void *arg, const struct tw_task *task);
+typedef void tw_sched_visit_fn(void *arg, const struct tw_task *task);
 
 /* Hands over all tasks that are pending now, in no particular order, and the scheduler goes on. Tasks that
- * are added or become due meanwhile may or may not be among them. `visit` may be NULL: the tasks are dropped.
- * *handed receives how many tasks.
+ * are added or become due meanwhile may or may not be among them.
  * Returns: 0, or TW_ESTOPPED if tw_sched_stop() was called, which hands the tasks over itself. */
-int tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *visit, void *arg, uint64_t *handed);
+int tw_sched_drain(struct tw_sched *sched, tw_sched_visit_fn *visit, void *arg, uint64_t *handed);
 
 enum { TW_SCHED_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under way */
 
@@ -442,18 +425,17 @@ enum { TW_SCHED_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are u
  *   - No callback starts any more.
  *   - Callbacks that were under way have returned, unless `flags` is TW_SCHED_STOP_NOWAIT, or the stop is
  *     called from inside a callback.
- *   - `visit` has received every task with calls left, once. `visit` may be NULL: the tasks are dropped.
+ *   - `visit` has received every task with calls left, once.
  *
  * If a callback is under way with an argument that the release hook will receive, `visit` receives the
  * task without the argument: `fn` and `arg` are NULL. A second stop finds nothing to hand over. The scheduler
- * itself stays: tw_sched_free() ends it. *handed receives how many tasks were handed over.
- * Requires: `flags` is 0 or TW_SCHED_STOP_NOWAIT. If the call waits, the caller holds no lock that a running
- * callback takes. Under such a lock the caller passes TW_SCHED_STOP_NOWAIT, releases the lock, and waits in a
- * second stop.
+ * itself stays: tw_sched_free() ends it. Under a lock that a running callback takes, the caller passes
+ * TW_SCHED_STOP_NOWAIT, releases the lock, and waits in a second stop.
+ * Requires: `flags` is 0 or TW_SCHED_STOP_NOWAIT.
  * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `visit`
  * receives the task with no argument and with `left` 6 (after the next call), and the hook receives the
  * argument when the third call has returned. */
-void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *visit, void *arg,
+void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg,
                    uint64_t *handed);
 
 /* ---- virtual time -------------------------------------------------------------------------------------- */
@@ -466,8 +448,8 @@ void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *vis
  * Example: `tw_sched_advance(sched, tw_sched_now(sched) + TW_MIN(30))` is half an hour in a test. */
 int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns);
 
-/* The time on the scheduler's clock, in nanoseconds, at which it next has work. This is never later than the
- * tick on which the earliest task runs.
+/* The time on the scheduler's clock at which it next has work. This is never later than the tick on which the
+ * earliest task runs.
  * Returns: a point, or TW_NEVER if no task waits for its due time or for the timer thread. */
 uint64_t tw_sched_next(const struct tw_sched *sched);
 
@@ -487,25 +469,21 @@ struct tw_sched_info {
     uint64_t skipped;   /* periods that were skipped or coalesced */
     uint64_t late;      /* calls that started more than late_ns after they were due; 0 if late_ns is 0 */
     uint64_t slow;      /* calls that ran longer than slow_ns; 0 if slow_ns is 0 */
-    uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* nanoseconds; a percentile is at most 3.2 % too high */
-    uint64_t run_max_ns;                            /* the longest callback, in nanoseconds */
+    uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* percentiles as tw_sched_late_percentile() */
+    uint64_t run_max_ns;                            /* the longest callback */
     uint64_t memory;                                /* bytes held now */
     enum tw_sched_clock clock;                      /* the clock in use, never TW_SCHED_CLOCK_AUTO */
 };
 
-/* Fills in *stats; `size` is sizeof *stats. The counts of one shard are from one moment, and the shards are
- * read one after the other. */
+/* Fills in *stats. The counts of one shard are from one moment. */
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_info *stats, size_t size);
 
-/* The lateness in nanoseconds below which `share` of all calls started. It is at most 3.2 % too high, and
- * never too low.
+/* The lateness below which `share` of all calls started, in nanoseconds. It is at most 3.2 % too high, and
+ * never too low. It is 0 if there were no calls.
  * Requires: `share` is a number from 0 to 1.
- * Returns: nanoseconds, or 0 if there were no calls.
  * Example: 99 of 100 calls start 1.02 ms late, and one starts 7 ms late. With the share 0.99 it returns
  * 1,032,191, which is 1.2 % too high. */
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share);
-
-enum { TW_FORECAST_MAX = 10000 }; /* steps of one forecast */
 
 /* Counts the calls to come, in `steps` steps of `step_ns` nanoseconds. counts[i] receives how many calls are
  * due in (now + i * step_ns, now + (i + 1) * step_ns].

@@ -25,7 +25,7 @@
  * A call does, costs and fails as sched.h says at the C function of its name. The comments here describe the
  * additions of C++. The conventions are those of wheel.hpp. In short:
  *   - add_in(), add_at(), add_every(): tw_sched_add_in() and so on
- *   - put_in(), put_at(), put_every(): tw_sched_put_in() and so on, with a key
+ *   - put_in(), put_at(), put_every(): tw_sched_key_put_in() and so on, with a key
  *   - move_in(), move_at(), cancel(), find(): tw_sched_move_in() and so on, with an id or a key
  *   - cancel_wait(): tw_sched_cancel_wait()
  *   - drain(), stop(), advance(), next(), stats(): tw_sched_drain() and so on
@@ -155,6 +155,29 @@ class added : public sched_status
     task_id id_;
 };
 
+namespace detail
+{
+/* The bytes of a view, whose data() may be null. */
+inline tw_bytes bytes_of(std::string_view bytes) noexcept
+{
+    return {bytes.empty() ? "" : bytes.data(), bytes.size()};
+}
+inline std::string_view view_of(tw_bytes bytes) noexcept
+{
+    return {static_cast<const char *>(bytes.data), bytes.size};
+}
+template <class Rep, class Period>
+constexpr std::uint64_t ns_up(std::chrono::duration<Rep, Period> time) noexcept
+{
+    return count<std::chrono::nanoseconds, round::up>(time);
+}
+template <class Duration>
+constexpr std::uint64_t ns_up(std::chrono::time_point<scheduler_clock, Duration> time) noexcept
+{
+    return ns_up(time.time_since_epoch());
+}
+} // namespace detail
+
 /* The properties of a task. A view is valid as long as the tw_task from which it was made. */
 class task_view
 {
@@ -189,7 +212,7 @@ class task_view
     /* Empty: the task has no key. */
     std::string_view key() const noexcept
     {
-        return {static_cast<const char *>(seen_->key), seen_->key_size};
+        return detail::view_of(seen_->key);
     }
 
   protected:
@@ -199,20 +222,6 @@ class task_view
     }
     const tw_task *seen_;
 };
-
-namespace detail
-{
-template <class Rep, class Period>
-constexpr std::uint64_t ns_up(std::chrono::duration<Rep, Period> time) noexcept
-{
-    return count<std::chrono::nanoseconds, round::up>(time);
-}
-template <class Duration>
-constexpr std::uint64_t ns_up(std::chrono::time_point<scheduler_clock, Duration> time) noexcept
-{
-    return ns_up(time.time_since_epoch());
-}
-} // namespace detail
 
 /* A task, as its callback sees it. A callable takes `const task &` or nothing. */
 class task : public task_view
@@ -447,7 +456,7 @@ class options
         return *this;
     }
     /* The thread that receives an id from the hook calls scheduler::run() with it, or tw_sched_run(). */
-    options &execute(tw_execute_fn *fn, void *arg) noexcept
+    options &execute(tw_sched_execute_fn *fn, void *arg) noexcept
     {
         raw_.execute = fn;
         raw_.execute_arg = arg;
@@ -471,21 +480,21 @@ class options
         return *this;
     }
     /* The source of the scheduler's own memory. Callables come from operator new. */
-    options &memory(tw_memory_fn *fn, void *arg) noexcept
+    options &memory(tw_sched_memory_fn *fn, void *arg) noexcept
     {
         raw_.memory = fn;
         raw_.memory_arg = arg;
         return *this;
     }
     template <class Rep, class Period>
-    options &on_late(std::chrono::duration<Rep, Period> limit, tw_slow_fn *hook) noexcept
+    options &on_late(std::chrono::duration<Rep, Period> limit, tw_sched_slow_fn *hook) noexcept
     {
         raw_.late_ns = detail::ns_up(limit);
         raw_.on_late = hook;
         return *this;
     }
     template <class Rep, class Period>
-    options &on_slow(std::chrono::duration<Rep, Period> limit, tw_slow_fn *hook) noexcept
+    options &on_slow(std::chrono::duration<Rep, Period> limit, tw_sched_slow_fn *hook) noexcept
     {
         raw_.slow_ns = detail::ns_up(limit);
         raw_.on_slow = hook;
@@ -622,7 +631,7 @@ class scheduler
     {
         return tw_sched_move_at(raw_, id.value(), detail::ns_up(due));
     }
-    /* Looks a task up. Empty: TW_EGONE. The caller must not use its key, `fn` and `arg`. */
+    /* Looks a task up. Empty: TW_EGONE. The caller must not use its `fn` and `arg`. */
     std::optional<tw_task> find(task_id id) const noexcept
     {
         tw_task seen;
@@ -643,42 +652,42 @@ class scheduler
     status put_in(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_put_in(raw_, key.data(), key.size(), detail::ns_up(delay), fn, arg, nullptr);
+            return tw_sched_key_put_in(raw_, detail::bytes_of(key), detail::ns_up(delay), fn, arg, nullptr);
         });
     }
     template <class Duration, class F>
     status put_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_put_at(raw_, key.data(), key.size(), detail::ns_up(due), fn, arg, nullptr);
+            return tw_sched_key_put_at(raw_, detail::bytes_of(key), detail::ns_up(due), fn, arg, nullptr);
         });
     }
     template <class F> status put_every(std::string_view key, const repeat &when, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_put_every(raw_, key.data(), key.size(), &when.raw(), fn, arg, nullptr);
+            return tw_sched_key_put_every(raw_, detail::bytes_of(key), &when.raw(), fn, arg, nullptr);
         });
     }
     template <class Rep, class Period>
     status move_in(std::string_view key, std::chrono::duration<Rep, Period> delay)
     {
-        return tw_sched_key_move_in(raw_, key.data(), key.size(), detail::ns_up(delay));
+        return tw_sched_key_move_in(raw_, detail::bytes_of(key), detail::ns_up(delay));
     }
     template <class Duration>
     status move_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due)
     {
-        return tw_sched_key_move_at(raw_, key.data(), key.size(), detail::ns_up(due));
+        return tw_sched_key_move_at(raw_, detail::bytes_of(key), detail::ns_up(due));
     }
     tw_cancel cancel(std::string_view key)
     {
         tw_cancel found;
-        tw_sched_key_cancel(raw_, key.data(), key.size(), &found, nullptr);
+        tw_sched_key_cancel(raw_, detail::bytes_of(key), &found, nullptr);
         return found;
     }
     std::optional<tw_task> find(std::string_view key) const noexcept
     {
         tw_task seen;
-        return tw_sched_key_get(raw_, key.data(), key.size(), &seen, sizeof seen) == 0
+        return tw_sched_key_get(raw_, detail::bytes_of(key), &seen, sizeof seen) == 0
                    ? std::optional<tw_task>(seen)
                    : std::nullopt;
     }

@@ -121,15 +121,6 @@ inline const char *queue_of(const std::string &name) noexcept
     return std::strlen(name.c_str()) == name.size() ? name.c_str() : "";
 }
 
-/* The bytes of a view, whose data() may be null. */
-inline tw_bytes bytes_of(std::string_view bytes) noexcept
-{
-    return {bytes.empty() ? "" : bytes.data(), bytes.size()};
-}
-inline std::string_view view_of(tw_bytes bytes) noexcept
-{
-    return {static_cast<const char *>(bytes.data), bytes.size};
-}
 inline tw_store_name name_of(const std::string &queue, std::string_view id) noexcept
 {
     return {queue_of(queue), bytes_of(id)};

@@ -50,6 +50,17 @@ enum tw_missed {
     TW_MISSED_BURST     /* makes up for each period, one call after the other */
 };
 
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+/* The result of cancelling a task, with the numbers of docs/contract.md. */
+enum tw_cancel {
+    TW_CANCEL_GONE = 0,   /* there is no such task: it has run, was cancelled, or never was */
+    TW_CANCEL_DONE = 1,   /* the task will not run */
+    TW_CANCEL_RUNNING = 2 /* its callback or handler is under way; if it repeats, this was its last call */
+};
+
+enum { TW_FORECAST_MAX = 10000 }; /* steps of one forecast */
+
 /* ---- states -------------------------------------------------------------------------------------------- */
 
 /* The states of a task in a queue, as flags. The clock alone makes a waiting task ready. */

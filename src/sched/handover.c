@@ -72,7 +72,7 @@ static void describe(const struct tw__sched_shard *shard, const struct tw__sched
 {
     tw__sched_task_describe(shard, task, &handing->seen);
     handing->value = tw__sched_task_value(task);
-    handing->seen.key = tw__sched_key_keep(shard, task, &handing->key);
+    handing->seen.key.data = tw__sched_key_keep(shard, task, &handing->key);
 }
 
 /* Takes one task off the aside list and ends it. Returns false if the list is empty. */
@@ -130,7 +130,7 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
 typedef bool take_fn(struct tw__sched_shard *shard, struct handing *handing);
 
 /* Hands over the tasks that `take` takes, one by one. Returns the number of tasks. */
-static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_task_visit_fn *visit, void *arg)
+static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_sched_visit_fn *visit, void *arg)
 {
     struct handing handing;
     uint64_t handed = 0;
@@ -160,7 +160,7 @@ static bool is_stopped(struct tw__sched_shard *shard)
     return stopped;
 }
 
-int tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *visit, void *arg, uint64_t *handed)
+int tw_sched_drain(struct tw_sched *sched, tw_sched_visit_fn *visit, void *arg, uint64_t *handed)
 {
     TW_ASSERT(tw__sched_usable(sched));
     uint64_t n = 0;
@@ -196,7 +196,8 @@ static void mark_stopped(struct tw__sched_shard *shard)
     tw__sched_unlock(shard);
 }
 
-void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *visit, void *arg, uint64_t *handed)
+void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg,
+                   uint64_t *handed)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT((flags & ~(unsigned)TW_SCHED_STOP_NOWAIT) == 0);

@@ -70,11 +70,12 @@ struct target {
     struct tw__sched_key key;
 };
 
-static struct tw__sched_key key_of(const struct tw_sched *sched, const void *bytes, size_t size)
+static struct target target_of(const struct tw_sched *sched, struct tw_bytes key)
 {
+    TW_ASSERT(key.data != NULL || key.size == 0);
     uint64_t hash;
-    crypto_shorthash((unsigned char *)&hash, bytes, size, sched->secret);
-    return (struct tw__sched_key){bytes, size, (uint32_t)hash};
+    crypto_shorthash((unsigned char *)&hash, key.data, key.size, sched->secret);
+    return (struct target){NULL, {key, (uint32_t)hash}};
 }
 
 /* The task that a key names, or NULL. Prefetches the task while the keys are compared. */
@@ -87,8 +88,8 @@ static struct tw__sched_task *find(const struct target *target)
         __builtin_prefetch(task, 1);
         const struct tw__sched_slot *slot = tw__sched_slot_at(target->shard, index);
         TW_ASSERT(slot->size > 0); /* the table has no task without a key */
-        if (slot->size == target->key.size &&
-            memcmp(tw__sched_key_bytes(slot), target->key.bytes, target->key.size) == 0)
+        const struct tw_bytes *key = &target->key.bytes;
+        if (slot->size == key->size && memcmp(tw__sched_key_bytes(slot), key->data, key->size) == 0)
             return task;
     }
     return NULL;
@@ -285,11 +286,11 @@ static int set_locked(const struct target *target, struct tw__sched_task *task, 
     return task == NULL ? set_new(target, wanted) : set_existing(target, task, wanted, replaced);
 }
 
-static int set(struct tw_sched *sched, const void *key, size_t size, struct assignment *wanted)
+static int set(struct tw_sched *sched, struct tw_bytes key, struct assignment *wanted)
 {
-    if (size == 0 || size > TW_SCHED_KEY_MAX)
+    if (key.size == 0 || key.size > TW_SCHED_KEY_MAX)
         return TW_EINVAL;
-    struct target target = {NULL, key_of(sched, key, size)};
+    struct target target = target_of(sched, key);
     wanted->due_ns = due_of(sched, &target.key, wanted->due_ns, wanted->delayed);
     int error = tw__sched_ready(sched);
     if (error != 0)
@@ -306,37 +307,33 @@ static int set(struct tw_sched *sched, const void *key, size_t size, struct assi
     return error;
 }
 
-int tw_sched_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
-                    void *value, void **old)
+int tw_sched_key_put_at(struct tw_sched *sched, struct tw_bytes key, uint64_t due_ns, tw_task_fn *fn,
+                        void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    TW_ASSERT(key != NULL || key_size == 0);
     TW_ASSERT(fn != NULL);
-    return set(sched, key, key_size,
-               &(struct assignment){.due_ns = due_ns, .fn = fn, .value = value, .old = old});
+    return set(sched, key, &(struct assignment){.due_ns = due_ns, .fn = fn, .value = value, .old = old});
 }
 
-int tw_sched_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns, tw_task_fn *fn,
-                    void *value, void **old)
+int tw_sched_key_put_in(struct tw_sched *sched, struct tw_bytes key, uint64_t delay_ns, tw_task_fn *fn,
+                        void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    TW_ASSERT(key != NULL || key_size == 0);
     TW_ASSERT(fn != NULL);
-    return set(sched, key, key_size,
+    return set(sched, key,
                &(struct assignment){.due_ns = delay_ns, .delayed = true, .fn = fn, .value = value, .old = old});
 }
 
-int tw_sched_put_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
-                       tw_task_fn *fn, void *value, void **old)
+int tw_sched_key_put_every(struct tw_sched *sched, struct tw_bytes key, const struct tw_every *every,
+                           tw_task_fn *fn, void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    TW_ASSERT(key != NULL || key_size == 0);
     TW_ASSERT(every != NULL && fn != NULL);
     int error = tw__sched_every_check(sched, every);
     if (error != 0)
         return error;
     uint64_t now_ns = tw__sched_clock_read(sched), due_ns = tw__sched_every_first(every, now_ns);
-    return set(sched, key, key_size,
+    return set(sched, key,
                &(struct assignment){
                    .due_ns = due_ns, .every = every, .now_ns = now_ns, .fn = fn, .value = value, .old = old});
 }
@@ -345,21 +342,18 @@ int tw_sched_put_every(struct tw_sched *sched, const void *key, size_t key_size,
 
 /* Locks the shard of a key and finds the key's task. Returns NULL if the key names no task; a shard is locked
  * in either case. */
-static struct tw__sched_task *lock_and_find(struct tw_sched *sched, const void *key, size_t size,
-                                            struct target *target)
+static struct tw__sched_task *lock_and_find(struct tw_sched *sched, struct tw_bytes key, struct target *target)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    TW_ASSERT(key != NULL || size == 0);
-    *target = (struct target){NULL, key_of(sched, key, size)};
+    *target = target_of(sched, key);
     fetch_ahead(sched, &target->key);
     return find_and_lock(sched, target);
 }
 
-static int move_key(struct tw_sched *sched, const void *key, size_t size, uint64_t ns, bool delayed)
+static int move_key(struct tw_sched *sched, struct tw_bytes key, uint64_t ns, bool delayed)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    TW_ASSERT(key != NULL || size == 0);
-    struct target target = {NULL, key_of(sched, key, size)};
+    struct target target = target_of(sched, key);
     uint64_t due_ns = due_of(sched, &target.key, ns, delayed);
     struct tw__sched_task *task = find_and_lock(sched, &target);
     int error = task == NULL ? TW_EGONE : tw__sched_task_move(target.shard, task, due_ns);
@@ -367,21 +361,20 @@ static int move_key(struct tw_sched *sched, const void *key, size_t size, uint64
     return error;
 }
 
-int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns)
+int tw_sched_key_move_at(struct tw_sched *sched, struct tw_bytes key, uint64_t due_ns)
 {
-    return move_key(sched, key, key_size, due_ns, false);
+    return move_key(sched, key, due_ns, false);
 }
 
-int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns)
+int tw_sched_key_move_in(struct tw_sched *sched, struct tw_bytes key, uint64_t delay_ns)
 {
-    return move_key(sched, key, key_size, delay_ns, true);
+    return move_key(sched, key, delay_ns, true);
 }
 
-void tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, enum tw_cancel *found,
-                         void **value)
+void tw_sched_key_cancel(struct tw_sched *sched, struct tw_bytes key, enum tw_cancel *found, void **value)
 {
     struct target target;
-    struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
+    struct tw__sched_task *task = lock_and_find(sched, key, &target);
     enum tw_cancel result = TW_CANCEL_GONE;
     struct tw__sched_value let_go = {NULL, NULL};
     if (task != NULL) {
@@ -395,12 +388,11 @@ void tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_siz
         *found = result;
 }
 
-int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *seen,
-                     size_t size)
+int tw_sched_key_get(struct tw_sched *sched, struct tw_bytes key, struct tw_task *seen, size_t size)
 {
     TW_ASSERT(seen != NULL);
     struct target target;
-    struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
+    struct tw__sched_task *task = lock_and_find(sched, key, &target);
     int error = tw__sched_task_look(target.shard, task, seen, size);
     tw__sched_unlock(target.shard);
     return error;

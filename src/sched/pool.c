@@ -203,18 +203,18 @@ static bool copy_key(struct tw__sched_shard *shard, struct tw__sched_slot *slot,
                      const struct tw__sched_key *key)
 {
     unsigned char *bytes = slot->bytes;
-    if (key->size > TW__SCHED_SHORT) {
-        struct tw__sched_long *block = tw__sched_alloc(shard->sched, sizeof *block + key->size);
+    if (key->bytes.size > TW__SCHED_SHORT) {
+        struct tw__sched_long *block = tw__sched_alloc(shard->sched, sizeof *block + key->bytes.size);
         if (block == NULL)
             return false;
-        block->size = (uint32_t)key->size;
+        block->size = (uint32_t)key->bytes.size;
         block->holders = 1;
         slot->block = block;
         bytes = block->bytes;
     }
-    memcpy(bytes, key->bytes, key->size);
+    memcpy(bytes, key->bytes.data, key->bytes.size);
     slot->tag = key->tag;
-    slot->size = (uint32_t)key->size & ((1u << 30) - 1);
+    slot->size = (uint32_t)key->bytes.size & ((1u << 30) - 1);
     slot->fresh = 0;
     return true;
 }
@@ -411,10 +411,8 @@ void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct t
         seen->missed_periods = details->missed_periods;
         seen->missed = (enum tw_missed)details->missed;
     }
-    if (slot != NULL) {
-        seen->key = tw__sched_key_bytes(slot);
-        seen->key_size = slot->size;
-    }
+    if (slot != NULL)
+        seen->key = (struct tw_bytes){tw__sched_key_bytes(slot), slot->size};
 }
 
 /* ---- the end of the pool -------------------------------------------------------------------------------- */

@@ -107,8 +107,7 @@ static inline const void *tw__sched_key_bytes(const struct tw__sched_slot *slot)
 
 /* A key and its tag, which is the lower half of its hash. */
 struct tw__sched_key {
-    const void *bytes;
-    size_t size;
+    struct tw_bytes bytes;
     uint32_t tag;
 };
 

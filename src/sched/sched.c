@@ -157,7 +157,7 @@ static void end(struct tw_sched *sched)
 static struct tw_sched *allocate(const struct tw_sched_options *options)
 {
     size_t size = TW__SCHED_LINE + sizeof(struct tw_sched) + options->workers * sizeof(pthread_t);
-    tw_memory_fn *memory = options->memory != NULL ? options->memory : tw__sched_plain_memory;
+    tw_sched_memory_fn *memory = options->memory != NULL ? options->memory : tw__sched_plain_memory;
     char *block = memory(options->memory_arg, NULL, size);
     if (block == NULL)
         return NULL;

@@ -395,7 +395,7 @@ int tw__sched_task_look(const struct tw__sched_shard *shard, const struct tw__sc
     if (task == NULL || (task->state == TW__SCHED_RUNNING && !tw__sched_task_goes_on(task)))
         return TW_EGONE;
     tw__sched_task_describe(shard, task, &all);
-    all.key = NULL; /* the key may be freed as soon as the lock is released */
+    all.key = (struct tw_bytes){0}; /* the key may be freed as soon as the lock is released */
     tw__grow_fill(seen, size, &all, sizeof all);
     return 0;
 }

@@ -48,7 +48,7 @@ SIZE(tw_executor_driver, close, 16, 56);
 #define LAST(name, last, at)                                                                                   \
     _Static_assert(offsetof(struct name, last) == (at), "a member before " #last " of " #name)
 LAST(tw_sched_info, clock, 144);
-LAST(tw_task, key_size, 80);
+LAST(tw_task, key, 72);
 LAST(tw_level_info, draining, 32);
 LAST(tw_store_info, began_ms, 128);
 LAST(tw_store_task, error, 176);
@@ -130,13 +130,12 @@ static void sched_stats(void)
 static void check_task(const struct tw_task *task, void *arg)
 {
     CHECK(task->id != 0 && task->fn == count_run && task->arg == arg && task->period_ns == 0);
-    CHECK(task->key_size == 3);
 }
 
 static void take_task(void *arg, const struct tw_task *task)
 {
     check_task(task, arg);
-    CHECK(memcmp(task->key, "key", 3) == 0);
+    CHECK(task->key.size == 3 && memcmp(task->key.data, "key", 3) == 0);
     ends++;
 }
 
@@ -145,10 +144,11 @@ static void task(void)
     GUARDED(struct tw_task) mine;
     struct tw_sched *sched;
     CHECK(tw_sched_new(&sched, NULL) == 0);
-    CHECK(tw_sched_put_in(sched, "key", 3, TW_HOUR(1), count_run, &mine, NULL) == 0);
+    CHECK(tw_sched_key_put_in(sched, tw_text("key"), TW_HOUR(1), count_run, &mine, NULL) == 0);
     guard(&mine, sizeof mine);
-    CHECK(tw_sched_key_get(sched, "key", 3, &mine.it, sizeof mine.it) == 0);
+    CHECK(tw_sched_key_get(sched, tw_text("key"), &mine.it, sizeof mine.it) == 0);
     check_task(&mine.it, &mine);
+    CHECK(mine.it.key.data == NULL && mine.it.key.size == 0);
     CHECK_GROWN(mine.it);
     check_guard(mine.behind, sizeof mine.behind);
     uint64_t handed;

@@ -7,6 +7,9 @@
 
 #include <tickwheel/sched.h>
 
+/* The bytes of an object, as a key. */
+#define BYTES_OF(object) ((struct tw_bytes){&(object), sizeof(object)})
+
 static inline enum tw_cancel try_cancel(struct tw_sched *sched, uint64_t id)
 {
     enum tw_cancel found;
@@ -14,22 +17,22 @@ static inline enum tw_cancel try_cancel(struct tw_sched *sched, uint64_t id)
     return found;
 }
 
-static inline enum tw_cancel try_key_cancel(struct tw_sched *sched, const void *key, size_t size, void **value)
+static inline enum tw_cancel try_key_cancel(struct tw_sched *sched, struct tw_bytes key, void **value)
 {
     enum tw_cancel found;
-    tw_sched_key_cancel(sched, key, size, &found, value);
+    tw_sched_key_cancel(sched, key, &found, value);
     return found;
 }
 
 /* Returns how many tasks were handed over, or the error. */
-static inline int64_t try_drain(struct tw_sched *sched, tw_task_visit_fn *visit, void *arg)
+static inline int64_t try_drain(struct tw_sched *sched, tw_sched_visit_fn *visit, void *arg)
 {
     uint64_t handed = UINT64_MAX;
     int error = tw_sched_drain(sched, visit, arg, &handed);
     return error != 0 ? error : (int64_t)handed;
 }
 
-static inline uint64_t try_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *visit, void *arg)
+static inline uint64_t try_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg)
 {
     uint64_t handed;
     tw_sched_stop(sched, flags, visit, arg, &handed);

@@ -30,7 +30,7 @@ static struct busy busy_sched(void)
         tw_sched_add_in(busy.sched, ms, log_call, NULL, &id[1]);
         tw_sched_add_in(busy.sched, 1000 * ms, log_call, NULL, &id[0]);
     }
-    tw_sched_put_in(busy.sched, "key", 3, 900 * ms, log_call, NULL, NULL);
+    tw_sched_key_put_in(busy.sched, tw_text("key"), 900 * ms, log_call, NULL, NULL);
     advance(busy.sched, 5 * ms);
     tw_sched_add_in(busy.sched, 1000 * ms, log_call, NULL, &id[2]);
     tw_sched_cancel(busy.sched, id[2], NULL);

@@ -122,9 +122,9 @@ static void an_earlier_task_wakes_a_scheduler_that_sleeps_long(void **state)
     assert_int_equal(calls, 1);
     pass(10 * ms);
     wait_for_calls(2);
-    tw_sched_put_in(sched, "k", 1, hour, count_call, NULL, NULL);
+    tw_sched_key_put_in(sched, tw_text("k"), hour, count_call, NULL, NULL);
     settle();
-    tw_sched_key_move_in(sched, "k", 1, 10 * ms);
+    tw_sched_key_move_in(sched, tw_text("k"), 10 * ms);
     settle();
     assert_int_equal(calls, 2);
     pass(10 * ms);
@@ -209,7 +209,7 @@ static void a_thread_that_comes_late_keeps_the_order(void **state)
         tw_sched_add_at(sched, now + 5 * ms, take_a_second, NULL, NULL);
         tw_sched_add_every(sched, &every, check_order, NULL, NULL);
         for (uint64_t i = 300; i > 0; i--)
-            tw_sched_put_at(sched, &i, sizeof i, now + 20 * ms + i * 3 * ms, check_order, NULL, NULL);
+            tw_sched_key_put_at(sched, BYTES_OF(i), now + 20 * ms + i * 3 * ms, check_order, NULL, NULL);
         pass(5 * ms);
         wait_for_calls(400);
         assert_int_equal(disorder, 0);
@@ -326,9 +326,9 @@ static void a_wheel_that_refuses_reaches_as_far_after_a_rest(void **state)
         wait_for_calls(1);
         settle();
         pass(300 * ms);
-        assert_int_equal(tw_sched_put_in(sched, "k", 1, 200 * ms, count_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), 200 * ms, count_call, NULL, NULL), 0);
         pass(100 * ms);
-        assert_int_equal(tw_sched_key_move_in(sched, "k", 1, 200 * ms), 0);
+        assert_int_equal(tw_sched_key_move_in(sched, tw_text("k"), 200 * ms), 0);
         assert_int_equal(tw_sched_add_every(sched, &every, count_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_add_in(sched, 300 * ms, count_call, NULL, NULL), TW_ERANGE);
         pass_by_and_by(20 * ms);

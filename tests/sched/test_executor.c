@@ -225,7 +225,7 @@ static void while_one_shard_is_handed_over_none_runs(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send_later, .shards = 4});
     spread_keys(sched);
     for (int key = 0; key < TASKS; key++)
-        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, BYTES_OF(key), ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);
     assert_int_equal(try_stop(sched, 0, visit_and_run, &sched), TASKS);
     assert_int_equal(handed, TASKS);
@@ -242,7 +242,7 @@ static void shards_take_turns_in_what_was_sent(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send_later, .shards = SHARDS});
     spread_keys(sched);
     for (int key = 0; key < TASKS; key++)
-        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, BYTES_OF(key), ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);
     assert_int_equal(try_run_some(sched, SOME), SOME);
     for (int i = 0; i < calls; i++)

@@ -67,9 +67,9 @@ static void a_forecast_counts_tasks_with_and_without_keys(void **state)
     for (int i = 0; i < EACH; i++) {
         uint64_t due_ns = (1 + (uint64_t)i % 60) * ms;
         assert_int_equal(tw_sched_add_at(sched, due_ns, log_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_put_at(sched, &i, sizeof i, due_ns, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_at(sched, BYTES_OF(i), due_ns, log_call, NULL, NULL), 0);
         if (i >= 60 && i % 2)
-            assert_int_equal(try_key_cancel(sched, &i, sizeof i, NULL), TW_CANCEL_DONE);
+            assert_int_equal(try_key_cancel(sched, BYTES_OF(i), NULL), TW_CANCEL_DONE);
     }
     expect_forecast(sched, 10 * ms, (uint64_t[]){1265, 1265, 1250, 1250, 1250, 1250});
     tw_sched_free(sched);
@@ -138,7 +138,8 @@ static void a_forecast_of_more_than_one_hold_of_the_lock_is_complete(void **stat
         spread_keys(sched);
         for (int i = 0; i < MANY; i++) {
             int size = snprintf(key, sizeof key, "%d", i);
-            tw_sched_put_in(sched, key, (size_t)size, (uint64_t)(i % 60) * ms + 1, log_call, NULL, NULL);
+            tw_sched_key_put_in(sched, (struct tw_bytes){key, (size_t)size}, (uint64_t)(i % 60) * ms + 1,
+                                log_call, NULL, NULL);
         }
         for (int i = 0; i < REPEATING; i++)
             tw_sched_add_every(sched, &every, log_call, NULL, NULL);

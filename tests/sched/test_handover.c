@@ -12,8 +12,9 @@ static void visit_text(void *arg, const struct tw_task *task)
 {
     char line[100];
     (void)arg;
-    snprintf(line, sizeof line, "%s:%.*s:%d:%d\n", (const char *)task->arg, (int)task->key_size,
-             task->key != NULL ? (const char *)task->key : "", (int)(task->due_ns / ms), (int)task->left);
+    snprintf(line, sizeof line, "%s:%.*s:%d:%d\n", (const char *)task->arg, (int)task->key.size,
+             task->key.data != NULL ? (const char *)task->key.data : "", (int)(task->due_ns / ms),
+             (int)task->left);
     strcat(handed_text, line);
 }
 
@@ -26,7 +27,7 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     tw_sched_add_in(sched, 10 * ms, log_call, "once", NULL);
     tw_sched_add_every(sched, &(struct tw_every){.first_ns = 20 * ms, .period_ns = 5 * ms, .times = 4},
                        log_call, "many", NULL);
-    tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
+    tw_sched_key_put_in(sched, tw_text("key"), 30 * ms, log_call, "keyed", NULL);
     assert_int_equal(try_drain(sched, visit_text, NULL), 3);
     assert_non_null(strstr(handed_text, "once::10:0\n"));
     assert_non_null(strstr(handed_text, "many::20:3\n"));
@@ -66,13 +67,13 @@ static void stop_hands_over_what_did_not_run_once(void **state)
     handed_text[0] = '\0';
     tw_sched_add_every(sched, &(struct tw_every){.first_ns = 5 * ms, .period_ns = 5 * ms, .times = 4}, log_call,
                        "many", NULL);
-    tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
+    tw_sched_key_put_in(sched, tw_text("key"), 30 * ms, log_call, "keyed", NULL);
     advance(sched, 12 * ms);
     assert_int_equal(try_stop(sched, 0, visit_text, NULL), 2);
     assert_non_null(strstr(handed_text, "many::15:1\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
     assert_int_equal(try_stop(sched, 0, visit_text, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL), TW_ESTOPPED);
+    assert_int_equal(tw_sched_key_put_in(sched, tw_text("key"), ms, log_call, NULL, NULL), TW_ESTOPPED);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 2);
     assert_int_equal(stats_of(sched).handed, 2);
@@ -86,13 +87,13 @@ static void after_a_stop_there_is_no_task_to_move_or_to_remove(void **state)
     uint64_t id;
     void *value = sched;
     tw_sched_add_in(sched, ms, log_call, NULL, &id);
-    tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL);
+    tw_sched_key_put_in(sched, tw_text("key"), ms, log_call, NULL, NULL);
     assert_int_equal(try_stop(sched, 0, NULL, NULL), 2);
     assert_int_equal(tw_sched_move_in(sched, id, ms), TW_EGONE);
-    assert_int_equal(tw_sched_key_move_in(sched, "key", 3, ms), TW_EGONE);
-    assert_int_equal(tw_sched_key_move_at(sched, "key", 3, ms), TW_EGONE);
+    assert_int_equal(tw_sched_key_move_in(sched, tw_text("key"), ms), TW_EGONE);
+    assert_int_equal(tw_sched_key_move_at(sched, tw_text("key"), ms), TW_EGONE);
     assert_int_equal(try_cancel(sched, id), TW_CANCEL_GONE);
-    assert_int_equal(try_key_cancel(sched, "key", 3, &value), TW_CANCEL_GONE);
+    assert_int_equal(try_key_cancel(sched, tw_text("key"), &value), TW_CANCEL_GONE);
     assert_ptr_equal(value, sched);
     tw_sched_free(sched);
 }
@@ -113,7 +114,7 @@ static void stop_after_move(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     tw_sched_move_at(sched, task->id, 77 * ms);
-    tw_sched_put_in(sched, "k", 1, 88 * ms, log_call, "anew", NULL);
+    tw_sched_key_put_in(sched, tw_text("k"), 88 * ms, log_call, "anew", NULL);
     tw_sched_stop(sched, 0, visit_text, NULL, NULL);
 }
 
@@ -130,7 +131,7 @@ static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
     tw_sched_free(sched);
     sched = plain_sched();
     handed_text[0] = '\0';
-    tw_sched_put_in(sched, "k", 1, ms, stop_after_move, "old", NULL);
+    tw_sched_key_put_in(sched, tw_text("k"), ms, stop_after_move, "old", NULL);
     advance(sched, 100 * ms);
     assert_string_equal(handed_text, "anew:k:89:0\n");
     assert_int_equal(tw_sched_key_count(sched), 0);
@@ -145,8 +146,8 @@ static void visit_keys(void *arg, const struct tw_task *task)
     struct tw_sched *sched = arg;
     assert_true(handed < 3);
     if (handed == 0)
-        tw_sched_put_in(sched, "a task that was added by hand", 29, ms, log_call, NULL, NULL);
-    memcpy(text_of_keys[handed++], task->key, task->key_size);
+        tw_sched_key_put_in(sched, tw_text("a task that was added by hand"), ms, log_call, NULL, NULL);
+    memcpy(text_of_keys[handed++], task->key.data, task->key.size);
 }
 
 /* Keys lie beside their tasks or in blocks of their own. Both can be read until `visit` returns. */
@@ -159,7 +160,7 @@ static void a_key_can_be_read_in_a_visit_after_its_line_was_taken(void **state)
     memset(text_of_keys, 0, sizeof text_of_keys);
     handed = 0;
     for (size_t i = 0; i < 3; i++)
-        tw_sched_put_in(sched, keys[i], strlen(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
+        tw_sched_key_put_in(sched, tw_text(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
     assert_int_equal(try_drain(sched, visit_keys, sched), 3);
     for (int i = 0; i < 3; i++)
         assert_string_equal(text_of_keys[i], keys[i]);
@@ -171,9 +172,9 @@ static const char *stopping_key;
 
 static void remove_in_visit(void *arg, const struct tw_task *task)
 {
-    tw_sched_key_cancel(arg, stopping_key, strlen(stopping_key), NULL, NULL);
-    assert_int_equal(task->key_size, strlen(stopping_key));
-    assert_memory_equal(task->key, stopping_key, task->key_size);
+    tw_sched_key_cancel(arg, tw_text(stopping_key), NULL, NULL);
+    assert_int_equal(task->key.size, strlen(stopping_key));
+    assert_memory_equal(task->key.data, stopping_key, task->key.size);
     handed++;
 }
 
@@ -181,7 +182,7 @@ static void stop_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, remove_in_visit, sched, NULL);
-    assert_memory_equal(task->key, stopping_key, task->key_size); /* the call still has its key, too */
+    assert_memory_equal(task->key.data, stopping_key, task->key.size); /* the call still has its key, too */
 }
 
 static void a_running_task_and_a_visit_share_its_key(void **state)
@@ -194,8 +195,8 @@ static void a_running_task_and_a_visit_share_its_key(void **state)
         struct tw_sched *sched = sched_of(options);
         handed = 0;
         stopping_key = keys[i];
-        tw_sched_put_every(sched, keys[i], strlen(keys[i]), &(struct tw_every){.period_ns = ms}, stop_inside,
-                           NULL, NULL);
+        tw_sched_key_put_every(sched, tw_text(keys[i]), &(struct tw_every){.period_ns = ms}, stop_inside, NULL,
+                               NULL);
         advance(sched, 10 * ms);
         assert_int_equal(calls, 1);
         assert_int_equal(handed, 1);

@@ -49,7 +49,7 @@ static void on_due(struct tw_sched *from, const struct tw_task *task)
 {
     (void)from;
     uint32_t key;
-    memcpy(&key, task->key, sizeof key);
+    memcpy(&key, task->key.data, sizeof key);
     EXPECT(key >= THREADS * OWN && atomic_exchange(&inside[key - THREADS * OWN], 1) == 0);
     for (volatile int i = 0; i < 200; i++)
         ;
@@ -60,7 +60,7 @@ static void on_due(struct tw_sched *from, const struct tw_task *task)
 static uintptr_t set(uint32_t key, uint64_t delay_ns, void **old)
 {
     uintptr_t value = atomic_fetch_add(&last_value, 1) + 1;
-    EXPECT(tw_sched_put_in(sched, &key, sizeof key, delay_ns, on_due, (void *)value, old) == 0);
+    EXPECT(tw_sched_key_put_in(sched, BYTES_OF(key), delay_ns, on_due, (void *)value, old) == 0);
     atomic_store(&accepted[value], 1);
     return value;
 }
@@ -72,15 +72,14 @@ static void use_own(struct rng *rng, uint32_t key, uintptr_t *value)
     struct tw_task task;
     switch (rng_below(rng, 4)) {
     case 0:
-        EXPECT(try_key_cancel(sched, &key, sizeof key, &old) ==
-               (*value != 0 ? TW_CANCEL_DONE : TW_CANCEL_GONE));
+        EXPECT(try_key_cancel(sched, BYTES_OF(key), &old) == (*value != 0 ? TW_CANCEL_DONE : TW_CANCEL_GONE));
         EXPECT((uintptr_t)old == *value);
         *value = 0;
         return;
     case 1:
-        EXPECT(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task) == (*value != 0 ? 0 : TW_EGONE));
+        EXPECT(tw_sched_key_get(sched, BYTES_OF(key), &task, sizeof task) == (*value != 0 ? 0 : TW_EGONE));
         EXPECT(*value == 0 || (uintptr_t)task.arg == *value);
-        EXPECT(tw_sched_key_move_in(sched, &key, sizeof key, TW_SEC(900)) == (*value != 0 ? 0 : TW_EGONE));
+        EXPECT(tw_sched_key_move_in(sched, BYTES_OF(key), TW_SEC(900)) == (*value != 0 ? 0 : TW_EGONE));
         return;
     default: {
         uintptr_t next = set(key, TW_SEC(1000), &old);
@@ -94,10 +93,10 @@ static void use_shared(struct rng *rng, uint32_t key)
 {
     switch (rng_below(rng, 4)) {
     case 0:
-        tw_sched_key_cancel(sched, &key, sizeof key, NULL, NULL);
+        tw_sched_key_cancel(sched, BYTES_OF(key), NULL, NULL);
         return;
     case 1:
-        tw_sched_key_move_in(sched, &key, sizeof key, TW_US(200));
+        tw_sched_key_move_in(sched, BYTES_OF(key), TW_US(200));
         return;
     default:
         set(key, rng_below(rng, 3) * TW_US(100), NULL);

@@ -13,13 +13,13 @@ enum { SHARDS = 4, FEW = 200, MARKED = 16384 };
 
 static int set(struct tw_sched *sched, uint32_t key, uint64_t delay_ns, void *value)
 {
-    return tw_sched_put_in(sched, &key, sizeof key, delay_ns, log_call, value, NULL);
+    return tw_sched_key_put_in(sched, BYTES_OF(key), delay_ns, log_call, value, NULL);
 }
 
 static uint64_t id_of(struct tw_sched *sched, uint32_t key)
 {
     struct tw_task task;
-    assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task), 0);
+    assert_int_equal(tw_sched_key_get(sched, BYTES_OF(key), &task, sizeof task), 0);
     return task.id;
 }
 
@@ -58,7 +58,7 @@ static void one_thread_has_one_wheel_however_many_keys_it_sets(void **state)
     for (uint32_t key = 0; key < 2 * MARKED; key++)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
     for (uint32_t key = 0; key < 3 * MARKED; key++)
-        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task),
+        assert_int_equal(tw_sched_key_get(sched, BYTES_OF(key), &task, sizeof task),
                          key < 2 * MARKED ? 0 : TW_EGONE);
     assert_int_equal(tw__sched_made(sched), 1);
     assert_int_equal(sched->legacy_keys > MARKED, true); /* three quarters of them, if a second thread comes */
@@ -77,7 +77,7 @@ static void count_start(struct tw_sched *sched, const struct tw_task *task)
 static void set_counted(struct tw_sched *sched, uint32_t from, uint32_t to)
 {
     for (uint32_t key = from; key < to; key++)
-        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, 100 * ms, count_start, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, BYTES_OF(key), 100 * ms, count_start, NULL, NULL), 0);
 }
 
 /* So many legacy keys have no bits. */
@@ -153,18 +153,18 @@ static void a_legacy_key_keeps_its_place_in_every_call(void **state)
     void *old;
     for (uint32_t key = 0; key < FEW; key++) {
         uint64_t id = id_of(sched, key);
-        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, 50 * ms, log_call, &value, &old), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, BYTES_OF(key), 50 * ms, log_call, &value, &old), 0);
         assert_int_equal(id_of(sched, key), id);
-        assert_int_equal(tw_sched_key_move_in(sched, &key, sizeof key, 20 * ms), 0);
+        assert_int_equal(tw_sched_key_move_in(sched, BYTES_OF(key), 20 * ms), 0);
         assert_int_equal(id_of(sched, key), id);
     }
     assert_int_equal(abroad(sched, 0, FEW), 0);
     assert_int_equal(tw_sched_key_count(sched), FEW);
     for (uint32_t key = 0; key < FEW; key += 2) {
         void *removed = NULL;
-        assert_int_equal(try_key_cancel(sched, &key, sizeof key, &removed), TW_CANCEL_DONE);
+        assert_int_equal(try_key_cancel(sched, BYTES_OF(key), &removed), TW_CANCEL_DONE);
         assert_ptr_equal(removed, &value);
-        assert_int_equal(try_key_cancel(sched, &key, sizeof key, NULL), TW_CANCEL_GONE);
+        assert_int_equal(try_key_cancel(sched, BYTES_OF(key), NULL), TW_CANCEL_GONE);
         assert_int_equal(set(sched, key, 30 * ms, NULL), 0); /* a new task, and no legacy key any more */
     }
     unsigned moved = 0;
@@ -183,9 +183,9 @@ static void set_anew_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     uint32_t key;
     log_call(sched, task);
-    memcpy(&key, task->key, sizeof key);
+    memcpy(&key, task->key.data, sizeof key);
     if (calls <= FEW)
-        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, 10 * ms, set_anew_inside, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, BYTES_OF(key), 10 * ms, set_anew_inside, NULL, NULL), 0);
     else
         assert_int_equal(set(sched, key + FEW, 10 * ms, NULL), 0);
 }
@@ -195,7 +195,7 @@ static void a_legacy_key_whose_callback_is_under_way_is_still_a_legacy_key(void 
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
     for (uint32_t key = 0; key < FEW; key++)
-        tw_sched_put_in(sched, &key, sizeof key, 10 * ms, set_anew_inside, NULL, NULL);
+        tw_sched_key_put_in(sched, BYTES_OF(key), 10 * ms, set_anew_inside, NULL, NULL);
     spread_keys(sched);
     advance(sched, 15 * ms);
     assert_int_equal(calls, FEW);
@@ -215,8 +215,7 @@ static void without_memory_for_the_bits_legacy_keys_are_found_all_the_same(void 
     requests_left = 0;
     for (uint32_t key = 0; key < 2 * FEW; key++) {
         struct tw_task task;
-        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task),
-                         key < FEW ? 0 : TW_EGONE);
+        assert_int_equal(tw_sched_key_get(sched, BYTES_OF(key), &task, sizeof task), key < FEW ? 0 : TW_EGONE);
     }
     requests_left = 1000000;
     assert_true(sched->wide);
@@ -242,7 +241,7 @@ static void find_keys_elsewhere(struct tw_sched *sched)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
         if (shard_of(sched, key) != 0)
             elsewhere[elsewhere_count++] = key;
-        assert_int_equal(try_key_cancel(sched, &key, sizeof key, NULL), TW_CANCEL_DONE);
+        assert_int_equal(try_key_cancel(sched, BYTES_OF(key), NULL), TW_CANCEL_DONE);
     }
 }
 
@@ -266,8 +265,7 @@ static unsigned locks_of_the_first_shard(struct tw_sched *sched)
     locks = 0;
     watched = &sched->shard[0]->lock;
     for (unsigned i = 0; i < elsewhere_count; i++)
-        assert_int_equal(tw_sched_key_get(sched, &elsewhere[i], sizeof elsewhere[i], &task, sizeof task),
-                         TW_EGONE);
+        assert_int_equal(tw_sched_key_get(sched, BYTES_OF(elsewhere[i]), &task, sizeof task), TW_EGONE);
     watched = NULL;
     return locks;
 }

@@ -21,11 +21,11 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
         for (int i = 0; i < 3; i++)
             assert_int_equal(tw_sched_add_in(sched, 5 * ms, log_call, NULL, &id[i]), 0);
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_EFULL);
-        assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), TW_EFULL);
+        assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_key_count(sched), 0);
         assert_int_equal(try_cancel(sched, id[round % 3]), TW_CANCEL_DONE);
-        assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_put_in(sched, "k", 1, 2 * ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), 2 * ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_pending(sched), 3);
         advance(sched, 10 * ms);
         assert_int_equal(tw_sched_pending(sched), 0);
@@ -41,8 +41,9 @@ static void fill_up_and_move(struct tw_sched *sched, const struct tw_task *task)
     assert_int_equal(tw_sched_add_in(sched, 50 * ms, log_call, NULL, NULL),
                      0); /* the running task does not count any more */
     error_inside = tw_sched_move_in(sched, task->id, ms);
-    answer =
-        task->key != NULL ? (enum tw_cancel) - tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL) : 0;
+    answer = task->key.data != NULL
+                 ? (enum tw_cancel) - tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, NULL, NULL)
+                 : 0;
 }
 
 static void a_last_call_makes_room_while_it_runs(void **state)
@@ -54,7 +55,7 @@ static void a_last_call_makes_room_while_it_runs(void **state)
     assert_int_equal(calls, 1);
     assert_int_equal(error_inside, TW_EFULL);
     advance(sched, 100 * ms);
-    assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, fill_up_and_move, NULL, NULL), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, fill_up_and_move, NULL, NULL), 0);
     advance(sched, 10 * ms);
     assert_int_equal(answer, -TW_EFULL);
     tw_sched_free(sched);
@@ -67,18 +68,18 @@ static void use_keys(struct tw_sched *sched, int i)
     struct tw_task before, task;
     char key[60];
     snprintf(key, sizeof key, "a key that has no room beside its task: %d", i);
-    int set = tw_sched_put_in(sched, key, strlen(key), 60 * ms, log_call, NULL, NULL);
-    int got = tw_sched_key_get(sched, key, strlen(key), &before, sizeof before);
+    int set = tw_sched_key_put_in(sched, tw_text(key), 60 * ms, log_call, NULL, NULL);
+    int got = tw_sched_key_get(sched, tw_text(key), &before, sizeof before);
     assert_true(set == 0 ? got == 0 : set == TW_ENOMEM);
-    int repeats = tw_sched_put_every(sched, key, strlen(key), &every, log_call, &every, NULL);
+    int repeats = tw_sched_key_put_every(sched, tw_text(key), &every, log_call, &every, NULL);
     assert_true(repeats == 0 || repeats == TW_ENOMEM);
     if (got == 0 && repeats == TW_ENOMEM) { /* then nothing has changed */
-        assert_int_equal(tw_sched_key_get(sched, key, strlen(key), &task, sizeof task), 0);
+        assert_int_equal(tw_sched_key_get(sched, tw_text(key), &task, sizeof task), 0);
         assert_true(task.due_ns == before.due_ns && task.arg == before.arg);
         assert_true(task.period_ns == before.period_ns && task.left == before.left);
     }
     if (i % 3 == 0)
-        tw_sched_key_cancel(sched, key, strlen(key), NULL, NULL);
+        tw_sched_key_cancel(sched, tw_text(key), NULL, NULL);
 }
 
 /* Makes a few calls of every kind. A call that fails must return TW_ENOMEM and have changed nothing. */
@@ -92,7 +93,7 @@ static void use_everything(struct tw_sched *sched, int n)
         struct tw_every every = {.first_ns = (uint64_t)i * ms, .period_ns = 3 * ms, .times = 2};
         int error[3] = {tw_sched_add_in(sched, (uint64_t)i * 100 * ms, log_call, NULL, &id),
                         tw_sched_add_every(sched, &every, log_call, NULL, NULL),
-                        tw_sched_put_in(sched, key, strlen(key), ms, log_call, NULL, NULL)};
+                        tw_sched_key_put_in(sched, tw_text(key), ms, log_call, NULL, NULL)};
         for (int k = 0; k < 3; k++) {
             assert_true(error[k] == 0 || error[k] == TW_ENOMEM);
             pending += error[k] == 0;
@@ -161,7 +162,7 @@ static void tasks_with_keys_take_nothing_that_is_reserved(void **state)
     assert_int_equal(tw_sched_reserve(sched, 5000), 0);
     const struct tw_every every = {.period_ns = ms};
     for (int i = 0; i < 7000; i++)
-        assert_int_equal(tw_sched_put_every(sched, &i, sizeof i, &every, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_key_put_every(sched, BYTES_OF(i), &every, log_call, NULL, NULL), 0);
     requests_left = 0;
     for (int i = 0; i < 5000; i++)
         assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), 0);
@@ -194,11 +195,11 @@ static void a_geometry_that_refuses_is_heard(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
     uint64_t id;
     assert_int_equal(tw_sched_add_in(sched, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
-    assert_int_equal(tw_sched_put_in(sched, "k", 1, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), 101 * ms, log_call, NULL, NULL), TW_ERANGE);
     assert_int_equal(tw_sched_key_count(sched), 0);
     struct tw_every every = {.first_ns = ms, .period_ns = 100 * ms + 1};
     assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_ERANGE);
-    assert_int_equal(tw_sched_put_every(sched, "k", 1, &every, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_key_put_every(sched, tw_text("k"), &every, log_call, NULL, NULL), TW_ERANGE);
     assert_int_equal(tw_sched_add_in(sched, 100 * ms, log_call, NULL, &id), 0);
     assert_int_equal(tw_sched_move_in(sched, id, 101 * ms), TW_ERANGE);
     assert_int_equal(tw_sched_pending(sched), 1);
@@ -210,8 +211,9 @@ static void a_geometry_that_refuses_is_heard(void **state)
 static void move_too_far(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    error_inside = task->key == NULL ? tw_sched_move_in(sched, task->id, 101 * ms)
-                                     : tw_sched_put_in(sched, "k", 1, 101 * ms, log_call, NULL, NULL);
+    error_inside = task->key.data == NULL
+                       ? tw_sched_move_in(sched, task->id, 101 * ms)
+                       : tw_sched_key_put_in(sched, tw_text("k"), 101 * ms, log_call, NULL, NULL);
 }
 
 static void a_geometry_that_refuses_is_heard_inside_callbacks(void **state)
@@ -224,7 +226,7 @@ static void a_geometry_that_refuses_is_heard_inside_callbacks(void **state)
     advance(sched, 5 * ms);
     assert_int_equal(error_inside, TW_ERANGE);
     error_inside = 0;
-    tw_sched_put_in(sched, "k", 1, ms, move_too_far, NULL, NULL);
+    tw_sched_key_put_in(sched, tw_text("k"), ms, move_too_far, NULL, NULL);
     advance(sched, 5 * ms);
     assert_int_equal(error_inside, TW_ERANGE);
     assert_int_equal(tw_sched_key_count(sched), 0);
@@ -400,7 +402,8 @@ static void a_scheduler_without_threads_says_so_and_can_try_again(void **state)
         threads_left = good;
         assert_int_equal(tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, NULL), TW_ESYSTEM);
         threads_left = good;
-        assert_int_equal(tw_sched_put_in(sched, "k", 1, 3600000 * ms, log_call, NULL, NULL), TW_ESYSTEM);
+        assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), 3600000 * ms, log_call, NULL, NULL),
+                         TW_ESYSTEM);
         assert_int_equal(tw_sched_pending(sched), 0);
         threads_left = -1;
         assert_int_equal(tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, NULL), 0);

@@ -39,6 +39,7 @@ static void nop_emit(void *arg, const char *text, size_t length)
 /* ---- no scheduler, or another process's ------------------------------------------------------------------ */
 
 static const struct tw_every every = {.period_ns = 1000000};
+static const struct tw_bytes no_bytes = {NULL, 1};
 
 /* The calls with keys. */
 static bool make_key_call(struct tw_sched *sched, int n)
@@ -46,25 +47,25 @@ static bool make_key_call(struct tw_sched *sched, int n)
     struct tw_task task;
     switch (n) {
     case 13:
-        tw_sched_put_in(sched, "k", 1, 1, nop, NULL, NULL);
+        tw_sched_key_put_in(sched, tw_text("k"), 1, nop, NULL, NULL);
         return true;
     case 14:
-        tw_sched_put_at(sched, "k", 1, 1, nop, NULL, NULL);
+        tw_sched_key_put_at(sched, tw_text("k"), 1, nop, NULL, NULL);
         return true;
     case 15:
-        tw_sched_put_every(sched, "k", 1, &every, nop, NULL, NULL);
+        tw_sched_key_put_every(sched, tw_text("k"), &every, nop, NULL, NULL);
         return true;
     case 16:
-        tw_sched_key_move_in(sched, "k", 1, 1);
+        tw_sched_key_move_in(sched, tw_text("k"), 1);
         return true;
     case 17:
-        tw_sched_key_move_at(sched, "k", 1, 1);
+        tw_sched_key_move_at(sched, tw_text("k"), 1);
         return true;
     case 18:
-        tw_sched_key_cancel(sched, "k", 1, NULL, NULL);
+        tw_sched_key_cancel(sched, tw_text("k"), NULL, NULL);
         return true;
     case 19:
-        tw_sched_key_get(sched, "k", 1, &task, sizeof task);
+        tw_sched_key_get(sched, tw_text("k"), &task, sizeof task);
         return true;
     case 20:
         tw_sched_key_count(sched);
@@ -203,17 +204,17 @@ static void a_key_of_some_size_has_bytes(void **state)
 {
     (void)state;
     struct tw_task task;
-    assert_dies(tw_sched_put_at(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_put_in(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_put_every(virtual_sched(), NULL, 1, &every, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_put_at(virtual_sched(), "k", 1, 1, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_put_every(virtual_sched(), "k", 1, &every, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_put_every(virtual_sched(), "k", 1, NULL, nop, NULL, NULL), "every != ");
-    assert_dies(tw_sched_key_move_at(virtual_sched(), NULL, 1, 1), "key != ");
-    assert_dies(tw_sched_key_move_in(virtual_sched(), NULL, 1, 1), "key != ");
-    assert_dies(tw_sched_key_cancel(virtual_sched(), NULL, 1, NULL, NULL), "key != ");
-    assert_dies(tw_sched_key_get(virtual_sched(), NULL, 1, &task, sizeof task), "key != ");
-    assert_dies(tw_sched_key_get(virtual_sched(), "k", 1, NULL, 0), "seen != ");
+    assert_dies(tw_sched_key_put_at(virtual_sched(), no_bytes, 1, nop, NULL, NULL), "key.data != ");
+    assert_dies(tw_sched_key_put_in(virtual_sched(), no_bytes, 1, nop, NULL, NULL), "key.data != ");
+    assert_dies(tw_sched_key_put_every(virtual_sched(), no_bytes, &every, nop, NULL, NULL), "key.data != ");
+    assert_dies(tw_sched_key_put_at(virtual_sched(), tw_text("k"), 1, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_key_put_every(virtual_sched(), tw_text("k"), &every, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_key_put_every(virtual_sched(), tw_text("k"), NULL, nop, NULL, NULL), "every != ");
+    assert_dies(tw_sched_key_move_at(virtual_sched(), no_bytes, 1), "key.data != ");
+    assert_dies(tw_sched_key_move_in(virtual_sched(), no_bytes, 1), "key.data != ");
+    assert_dies(tw_sched_key_cancel(virtual_sched(), no_bytes, NULL, NULL), "key.data != ");
+    assert_dies(tw_sched_key_get(virtual_sched(), no_bytes, &task, sizeof task), "key.data != ");
+    assert_dies(tw_sched_key_get(virtual_sched(), tw_text("k"), NULL, 0), "seen != ");
 }
 
 static void ask_for_percentile(double share)

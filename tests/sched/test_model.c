@@ -113,18 +113,19 @@ static void plan_new(struct entry *entry)
 }
 
 /* The keys have 16, 23, 24, 25 or 40 bytes, so some lie beside their tasks and some do not. */
-static size_t key_size(const struct entry *entry)
+static struct tw_bytes key_of(const struct entry *entry)
 {
     static const size_t sizes[] = {16, 23, 24, 25, KEY_MOST};
-    return sizes[(entry - world.entry) % 5];
-}
-
-static const void *key_of(const struct entry *entry)
-{
     static char key[KEY_MOST];
     memset(key, 0, sizeof key);
     snprintf(key, sizeof key, "key\xff%d", (int)(entry - world.entry));
-    return key;
+    return (struct tw_bytes){key, sizes[(entry - world.entry) % 5]};
+}
+
+static bool is_key_of(const struct entry *entry, struct tw_bytes key)
+{
+    struct tw_bytes own = key_of(entry);
+    return key.size == own.size && memcmp(key.data, own.data, own.size) == 0;
 }
 
 static bool keyed(const struct entry *entry)
@@ -188,9 +189,8 @@ static void set_key(struct entry *entry)
     struct tw_every every = random_every();
     bool repeats = rng_below(&world.rng, 3) == 0;
     uint64_t delay = random_delay();
-    int error =
-        repeats ? tw_sched_put_every(world.sched, key_of(entry), key_size(entry), &every, on_task, value, &old)
-                : tw_sched_put_in(world.sched, key_of(entry), key_size(entry), delay, on_task, value, &old);
+    int error = repeats ? tw_sched_key_put_every(world.sched, key_of(entry), &every, on_task, value, &old)
+                        : tw_sched_key_put_in(world.sched, key_of(entry), delay, on_task, value, &old);
     expect(error == 0, "a set failed");
     expect(old == (entry->alive ? entry->value : NULL), "a set gave the wrong old value");
     entry->value = value;
@@ -207,8 +207,8 @@ static void set_key(struct entry *entry)
 
 static void cancel(struct entry *entry)
 {
-    enum tw_cancel found = keyed(entry) ? try_key_cancel(world.sched, key_of(entry), key_size(entry), NULL)
-                                        : try_cancel(world.sched, entry->id);
+    enum tw_cancel found =
+        keyed(entry) ? try_key_cancel(world.sched, key_of(entry), NULL) : try_cancel(world.sched, entry->id);
     enum tw_cancel expected = entry->running && !entry->fresh ? TW_CANCEL_RUNNING
                               : entry->alive                  ? TW_CANCEL_DONE
                                                               : TW_CANCEL_GONE;
@@ -228,9 +228,8 @@ static void move(struct entry *entry)
     uint64_t delay = random_delay(), due_ns = tw_sched_now(world.sched) + delay;
     int error;
     if (keyed(entry))
-        error = rng_below(&world.rng, 2)
-                    ? tw_sched_key_move_at(world.sched, key_of(entry), key_size(entry), due_ns)
-                    : tw_sched_key_move_in(world.sched, key_of(entry), key_size(entry), delay);
+        error = rng_below(&world.rng, 2) ? tw_sched_key_move_at(world.sched, key_of(entry), due_ns)
+                                         : tw_sched_key_move_in(world.sched, key_of(entry), delay);
     else
         error = rng_below(&world.rng, 2) ? tw_sched_move_at(world.sched, entry->id, due_ns)
                                          : tw_sched_move_in(world.sched, entry->id, delay);
@@ -247,11 +246,12 @@ static void look(const struct entry *entry)
     struct tw_task seen;
     if (!keyed(entry))
         return;
-    int error = tw_sched_key_get(world.sched, key_of(entry), key_size(entry), &seen, sizeof seen);
+    int error = tw_sched_key_get(world.sched, key_of(entry), &seen, sizeof seen);
     expect(error == (entry->alive ? 0 : TW_EGONE), "a get gave the wrong answer");
     if (error == 0 && !entry->running)
-        expect(seen.due_ns == entry->due_ns && seen.arg == entry->value && seen.key_size == key_size(entry) &&
-                   seen.period_ns == entry->period_ns && seen.left == (entry->period_ns > 0 ? entry->left : 0),
+        expect(seen.due_ns == entry->due_ns && seen.arg == entry->value && seen.key.data == NULL &&
+                   seen.key.size == 0 && seen.period_ns == entry->period_ns &&
+                   seen.left == (entry->period_ns > 0 ? entry->left : 0),
                "a get gave the wrong task");
 }
 
@@ -313,9 +313,7 @@ static void check_call(const struct entry *entry, const struct tw_task *task)
            "a task ran on the wrong tick");
     expect(task->left == entry->left && task->period_ns == entry->period_ns && task->missed_periods == 0,
            "calls left are wrong");
-    expect(keyed(entry)
-               ? task->key_size == key_size(entry) && memcmp(task->key, key_of(entry), key_size(entry)) == 0
-               : task->key == NULL && task->id == entry->id,
+    expect(keyed(entry) ? is_key_of(entry, task->key) : task->key.data == NULL && task->id == entry->id,
            "the task is another one");
 }
 

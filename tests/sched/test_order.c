@@ -55,7 +55,8 @@ static void *file_many(void *arg)
         self->task[i] = (struct filed){self->self, i};
         if (i % 10 == 0) {
             unsigned key = self->self * EACH + i;
-            assert_int_equal(tw_sched_put_at(self->sched, &key, sizeof key, due_ns, note_start, NULL, NULL), 0);
+            assert_int_equal(tw_sched_key_put_at(self->sched, BYTES_OF(key), due_ns, note_start, NULL, NULL),
+                             0);
         } else {
             assert_int_equal(tw_sched_add_at(self->sched, due_ns, note_start, &self->task[i], NULL), 0);
         }

@@ -36,7 +36,8 @@ static void *value_of(uintptr_t number)
 
 static void set_value(struct tw_sched *sched, const char *key, uintptr_t number)
 {
-    assert_int_equal(tw_sched_put_in(sched, key, 1, ms, log_call, value_of(number), NULL), 0);
+    assert_int_equal(
+        tw_sched_key_put_in(sched, (struct tw_bytes){key, 1}, ms, log_call, value_of(number), NULL), 0);
 }
 
 /* Value 1 must have been released as often as the first digit says, value 2 as often as the second, and so
@@ -79,14 +80,14 @@ static void a_value_is_released_when_its_task_is_cancelled_removed_or_set_anew(v
     assert_released("100");
     assert_int_equal(tw_sched_cancel_wait(sched, second, NULL), 0);
     assert_released("110");
-    assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, value_of(4), &old), 0);
+    assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, value_of(4), &old), 0);
     assert_ptr_equal(old, value_of(3));
     assert_released("1110");
-    assert_int_equal(try_key_cancel(sched, "k", 1, &removed), TW_CANCEL_DONE);
+    assert_int_equal(try_key_cancel(sched, tw_text("k"), &removed), TW_CANCEL_DONE);
     assert_ptr_equal(removed, value_of(4));
     assert_released("1111");
     assert_int_equal(try_cancel(sched, first), TW_CANCEL_GONE);
-    assert_int_equal(try_key_cancel(sched, "k", 1, NULL), TW_CANCEL_GONE);
+    assert_int_equal(try_key_cancel(sched, tw_text("k"), NULL), TW_CANCEL_GONE);
     tw_sched_free(sched);
     assert_released("1111");
 }
@@ -98,11 +99,12 @@ static void what_was_refused_is_not_released(void **state)
     struct tw_every short_one = {.period_ns = 1};
     set_value(sched, "k", 1);
     assert_int_equal(tw_sched_add_every(sched, &short_one, log_call, value_of(2), NULL), TW_EINVAL);
-    assert_int_equal(tw_sched_put_every(sched, "k", 1, &short_one, log_call, value_of(2), NULL), TW_EINVAL);
-    assert_int_equal(tw_sched_put_in(sched, "", 0, ms, log_call, value_of(2), NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_key_put_every(sched, tw_text("k"), &short_one, log_call, value_of(2), NULL),
+                     TW_EINVAL);
+    assert_int_equal(tw_sched_key_put_in(sched, tw_text(""), ms, log_call, value_of(2), NULL), TW_EINVAL);
     tw_sched_stop(sched, 0, NULL, NULL, NULL);
     assert_int_equal(tw_sched_add_in(sched, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
-    assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
+    assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, value_of(2), NULL), TW_ESTOPPED);
     assert_released("10");
     tw_sched_free(sched);
     assert_released("10");
@@ -173,7 +175,7 @@ static struct tw_sched *with_meanwhile(uint64_t times, void (*does)(struct tw_sc
     struct tw_sched *sched = releasing_sched(NULL);
     struct tw_every every = {.first_ns = ms, .period_ns = ms, .times = times};
     meanwhile = does;
-    assert_int_equal(tw_sched_put_every(sched, "k", 1, &every, call_meanwhile, value_of(1), NULL), 0);
+    assert_int_equal(tw_sched_key_put_every(sched, tw_text("k"), &every, call_meanwhile, value_of(1), NULL), 0);
     advance(sched, ms);
     assert_int_equal(calls, 1);
     return sched;
@@ -190,7 +192,7 @@ static void set_twice(struct tw_sched *sched, const struct tw_task *task)
 static void set_and_remove(struct tw_sched *sched, const struct tw_task *task)
 {
     set_value(sched, "k", 2);
-    assert_int_equal(try_key_cancel(sched, "k", 1, NULL), TW_CANCEL_DONE);
+    assert_int_equal(try_key_cancel(sched, tw_text("k"), NULL), TW_CANCEL_DONE);
     assert_released("010");
     assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_RUNNING);
     assert_released("010");

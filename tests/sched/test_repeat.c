@@ -29,7 +29,7 @@ static void the_first_call_may_have_a_point_in_time(void **state)
     advance(sched, 3 * ms);
     struct tw_every every = {.first_ns = 500 * ms, .at_ns = 10 * ms + 1, .period_ns = 7 * ms, .times = 2};
     tw_sched_add_every(sched, &every, log_call, NULL, NULL);
-    tw_sched_put_every(sched, "k", 1, &every, log_call, NULL, NULL);
+    tw_sched_key_put_every(sched, tw_text("k"), &every, log_call, NULL, NULL);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 4);
     assert_int_equal(seen[0].due_ns, 10 * ms + 1);
@@ -57,7 +57,7 @@ static void a_period_shorter_than_a_tick_is_refused(void **state)
     struct tw_sched *sched = plain_sched();
     struct tw_every every = {.period_ns = ms - 1};
     assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
-    assert_int_equal(tw_sched_put_every(sched, "k", 1, &every, log_call, NULL, NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_key_put_every(sched, tw_text("k"), &every, log_call, NULL, NULL), TW_EINVAL);
     every = (struct tw_every){.period_ns = ms, .missed = (enum tw_missed)3};
     assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
     every = (struct tw_every){.period_ns = ms, .reserved[1] = 1};

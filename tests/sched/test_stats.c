@@ -46,8 +46,8 @@ static void the_caller_says_the_size_of_its_struct(void **state)
     } mine;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 1});
     struct tw_task task;
-    tw_sched_put_in(sched, "k", 1, 5 * ms, log_call, &mine, NULL);
-    assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
+    tw_sched_key_put_in(sched, tw_text("k"), 5 * ms, log_call, &mine, NULL);
+    assert_int_equal(tw_sched_key_get(sched, tw_text("k"), &task, sizeof task), 0);
     struct tw_sched_info stats; /* not stats_of(): a struct by value may lose its padding, which is 0 */
     tw_sched_stats(sched, &stats, sizeof stats);
     const size_t gap = offsetof(struct tw_task, missed) + sizeof task.missed,
@@ -61,7 +61,7 @@ static void the_caller_says_the_size_of_its_struct(void **state)
         struct tw_task *mine_too = (struct tw_task *)(void *)&mine;
         memset(&mine, HELD, sizeof mine);
         assert_int_equal(size % 2 ? tw_sched_get(sched, task.id, mine_too, size)
-                                  : tw_sched_key_get(sched, "k", 1, mine_too, size),
+                                  : tw_sched_key_get(sched, tw_text("k"), mine_too, size),
                          0);
         if (size > gap) /* no member is there, so nobody says what the bytes are */
             memcpy((char *)&mine + gap, (char *)&task + gap, (size < end ? size : end) - gap);
@@ -135,8 +135,8 @@ static void move_itself_to_0(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     if (task->left > 0)
-        error_inside = task->key == NULL ? tw_sched_move_at(sched, task->id, 0)
-                                         : tw_sched_key_move_at(sched, task->key, task->key_size, 0);
+        error_inside = task->key.data == NULL ? tw_sched_move_at(sched, task->id, 0)
+                                              : tw_sched_key_move_at(sched, task->key, 0);
 }
 
 /* Tasks for points that passed an hour ago. Each call starts a tick after the call that filed or moved it. */
@@ -151,19 +151,19 @@ static void a_point_that_has_passed_is_late_from_its_filing_on(void **state)
     error_inside = 1;
     advance(sched, 3600000 * ms);
     tw_sched_add_at(sched, 0, log_call, NULL, NULL);
-    tw_sched_put_at(sched, "set", 3, 0, log_call, NULL, NULL);
+    tw_sched_key_put_at(sched, tw_text("set"), 0, log_call, NULL, NULL);
     tw_sched_add_in(sched, ms, log_call, NULL, &id);
     assert_int_equal(tw_sched_move_at(sched, id, 0), 0);
-    tw_sched_put_in(sched, "moved", 5, ms, log_call, NULL, NULL);
-    assert_int_equal(tw_sched_key_move_at(sched, "moved", 5, 0), 0);
+    tw_sched_key_put_in(sched, tw_text("moved"), ms, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_key_move_at(sched, tw_text("moved"), 0), 0);
     for (int policy = TW_MISSED_COALESCE; policy <= TW_MISSED_BURST; policy++) {
         every.missed = (enum tw_missed)policy;
         tw_sched_add_every(sched, &every, log_call, NULL, NULL);
-        tw_sched_put_every(sched, &policy, sizeof policy, &every, log_call, NULL, NULL);
+        tw_sched_key_put_every(sched, (struct tw_bytes){&policy, sizeof policy}, &every, log_call, NULL, NULL);
     }
     every = (struct tw_every){.first_ns = 5 * ms, .period_ns = 1000 * ms, .times = 2};
     tw_sched_add_every(sched, &every, move_itself_to_0, NULL, &id);
-    tw_sched_put_every(sched, "itself", 6, &every, move_itself_to_0, NULL, NULL);
+    tw_sched_key_put_every(sched, tw_text("itself"), &every, move_itself_to_0, NULL, NULL);
     assert_int_equal(tw_sched_move_at(sched, id, 1), 0);
     advance(sched, 3000 * ms);
     assert_int_equal(error_inside, 0);

@@ -116,7 +116,7 @@ static void set(struct producer *self, struct ticket *ticket)
     random_key(self, key);
     ticket->wanted = 1;
     int error =
-        tw_sched_put_in(sched, key, strlen(key), rng_below(&self->rng, 20000000), on_task, ticket, &old);
+        tw_sched_key_put_in(sched, tw_text(key), rng_below(&self->rng, 20000000), on_task, ticket, &old);
     if (error == TW_ESTOPPED)
         atomic_store(&over, true);
     else if (error != 0)
@@ -151,7 +151,7 @@ static void remove_key(struct producer *self)
     char key[16];
     void *value;
     random_key(self, key);
-    if (try_key_cancel(sched, key, strlen(key), &value) == TW_CANCEL_DONE)
+    if (try_key_cancel(sched, tw_text(key), &value) == TW_CANCEL_DONE)
         atomic_fetch_add(&((struct ticket *)value)->ends, 1);
 }
 
@@ -162,7 +162,7 @@ static void move(struct producer *self)
     if (rng_below(&self->rng, 2))
         tw_sched_move_in(sched, self->id[rng_below(&self->rng, OWN)], delay_ns);
     else
-        tw_sched_key_move_in(sched, random_key(self, key), strlen(key), delay_ns);
+        tw_sched_key_move_in(sched, tw_text(random_key(self, key)), delay_ns);
 }
 
 static void *produce(void *arg)
