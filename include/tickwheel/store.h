@@ -183,7 +183,7 @@ uint64_t tw_store_now(void);
 /* Copies the message of the call that failed last, on any thread, to `message`, in at most `size` bytes,
  * always terminated. It is empty if none has failed.
  * Requires: `message` is not NULL, or `size` is 0. */
-void tw_store_message(struct tw_store *store, char *message, size_t size);
+void tw_store_message(const struct tw_store *store, char *message, size_t size);
 
 /* Waits until every change so far is on the disk. Only a store with TW_STORE_OPEN_LAZY needs it. Any other
  * store looks whether the file is still at its path.
@@ -380,7 +380,7 @@ typedef void tw_store_visit_fn(void *arg, const struct tw_store_task *task);
 
 /* Shows a task to `visit`, once.
  * Returns: 0, TW_EGONE, or an error. */
-int tw_store_get(struct tw_store *store, struct tw_store_name name, tw_store_visit_fn *visit, void *arg);
+int tw_store_get(const struct tw_store *store, struct tw_store_name name, tw_store_visit_fn *visit, void *arg);
 
 /* Which tasks a scan shows. If all members are zero, it shows all but the dead tasks. */
 struct tw_store_range {
@@ -397,19 +397,19 @@ struct tw_store_range {
  * dead_ms, the time of their death, stands in for place_ms in all of this.
  * Returns: 0 or an error.
  * Cost: O(log tasks + tasks in the range). */
-int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+int tw_store_scan(const struct tw_store *store, const char *queue, const struct tw_store_range *range,
                   tw_store_visit_fn *visit, void *arg);
 
 /* Counts the tasks of a queue: the dead ones, or all others. `queue` NULL: of all queues.
  * Returns: 0, and the number in *count; or an error, and *count is as it was.
  * Cost: O(tasks counted), a few million a second. */
-int tw_store_count(struct tw_store *store, const char *queue, bool dead, uint64_t *count);
+int tw_store_count(const struct tw_store *store, const char *queue, bool dead, uint64_t *count);
 
 /* Looks up next_ms of the first task of a queue that waits or runs, and stands behind no attempt. `queue` NULL:
  * the least of all queues.
  * Returns: 0, and the time in *next_ms, TW_NEVER if there is none; or an error, and *next_ms is as it was.
  * Cost: O(log tasks), for each queue. */
-int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
+int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *next_ms);
 
 /* Counts the calls to come of a queue, in `steps` steps of `step_ms` milliseconds from now on. counts[i]
  * receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a task at next_ms.
@@ -421,7 +421,7 @@ int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
  * Returns: 0 or an error, and then *counts is unchanged.
  *   - TW_EINVAL: step_ms is 0 or more than TW_STORE_TIME_MAX, or `steps` is not 1 to TW_FORECAST_MAX.
  * Cost: O(tasks until the end), and O(steps) for each repeating task. */
-int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
+int tw_store_forecast(const struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
                       uint64_t *counts);
 
 /* Visits a queue.
@@ -432,7 +432,7 @@ typedef void tw_store_visit_queue_fn(void *arg, const char *queue);
  * were at one moment.
  * Returns: 0 or an error.
  * Cost: O(queues * log tasks), in one transaction that reads. */
-int tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg);
+int tw_store_queues(const struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg);
 
 /* The load of a queue, as a tw_store_visit_load_fn gets it. It is valid during that call. */
 struct tw_store_load {
@@ -451,7 +451,7 @@ typedef void tw_store_visit_load_fn(void *arg, const struct tw_store_load *load)
  * Returns: 0 or an error.
  *   - TW_EINVAL: the queue's name is out of its range.
  * Cost: O(tasks), a few million a second, and O(log tasks) for each queue, in one transaction that reads. */
-int tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg);
+int tw_store_loads(const struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg);
 
 /* Makes looks at the file: calls of this section.
  * Requires: it makes no other call with the same store, and leaves by its return. */
@@ -463,7 +463,7 @@ typedef void tw_store_looks_fn(void *arg);
  * Requires: it is not called by a tw_store_looks_fn or a function that visits, with the same store.
  * Returns: 0, or an error, and then `looks` was not called. An error of a look is the result of that one. If it
  * has ended the transaction, as a lack of memory does, each look after it returns the same error. */
-int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg);
+int tw_store_snapshot(const struct tw_store *store, tw_store_looks_fn *looks, void *arg);
 
 /* ---- running tasks ------------------------------------------------------------------------------------- */
 
@@ -619,7 +619,7 @@ struct tw_store_info {
 };
 
 /* Fills in *stats; `size` is sizeof *stats. */
-void tw_store_stats(struct tw_store *store, struct tw_store_info *stats, size_t size);
+void tw_store_stats(const struct tw_store *store, struct tw_store_info *stats, size_t size);
 
 /* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
  * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the
@@ -631,7 +631,7 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool 
 /* Looks up whether a queue is paused.
  * Returns: 0, and the answer in *paused; or an error, and *paused is as it was.
  *   - TW_EINVAL: the queue's name is out of its range. */
-int tw_store_is_paused(struct tw_store *store, const char *queue, bool *paused);
+int tw_store_is_paused(const struct tw_store *store, const char *queue, bool *paused);
 
 /* Marks the file as restored from a backup, or takes the mark away. While the file has the mark, every run of
  * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
@@ -645,7 +645,7 @@ int tw_store_restored(struct tw_store *store, bool restored, bool *changed);
 
 /* Looks up whether the file is marked as restored.
  * Returns: 0, and the answer in *restored; or an error, and *restored is as it was. */
-int tw_store_is_restored(struct tw_store *store, bool *restored);
+int tw_store_is_restored(const struct tw_store *store, bool *restored);
 
 /* ---- dead and waiting tasks ---------------------------------------------------------------------------- */
 

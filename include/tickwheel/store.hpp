@@ -811,28 +811,28 @@ class store
     }
 
     /* Calls visit(const stored &) with the task. */
-    template <class Visit> status get(const std::string &queue, std::string_view id, Visit &&visit)
+    template <class Visit> status get(const std::string &queue, std::string_view id, Visit &&visit) const
     {
         return tw_store_get(raw_, detail::name_of(queue, id), detail::show_task<std::remove_reference_t<Visit>>,
                             address(visit));
     }
     /* Calls visit(const stored &) with each task. */
-    template <class Visit> status scan(const std::string &queue, const scan_range &range, Visit &&visit)
+    template <class Visit> status scan(const std::string &queue, const scan_range &range, Visit &&visit) const
     {
         return tw_store_scan(raw_, detail::queue_of(queue), &range.raw(),
                              detail::show_task<std::remove_reference_t<Visit>>, address(visit));
     }
-    template <class Visit> status scan(const std::string &queue, Visit &&visit)
+    template <class Visit> status scan(const std::string &queue, Visit &&visit) const
     {
         return scan(queue, scan_range(), std::forward<Visit>(visit));
     }
-    counted count(const std::string &queue, bool dead = false)
+    counted count(const std::string &queue, bool dead = false) const
     {
         return count_by(
             [&](std::uint64_t *n) { return tw_store_count(raw_, detail::queue_of(queue), dead, n); });
     }
     /* If the call succeeds, `due` receives the earliest due time, or nothing if there is no task. */
-    status next(const std::string &queue, std::optional<store_time> &due)
+    status next(const std::string &queue, std::optional<store_time> &due) const
     {
         std::uint64_t ms = TW_NEVER;
         const status done = tw_store_next(raw_, detail::queue_of(queue), &ms);
@@ -843,24 +843,24 @@ class store
     /* Counts the calls to come, in as many steps as `counts` has numbers. */
     template <class Rep, class Period>
     status forecast(const std::string &queue, std::chrono::duration<Rep, Period> step,
-                    std::vector<std::uint64_t> &counts)
+                    std::vector<std::uint64_t> &counts) const
     {
         constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
         const auto steps = static_cast<std::uint32_t>(counts.size() < most ? counts.size() : most);
         return tw_store_forecast(raw_, detail::queue_of(queue), detail::ms_up(step), steps, counts.data());
     }
     /* Calls visit(std::string_view) with the name of each queue. */
-    template <class Visit> status queues(Visit &&visit)
+    template <class Visit> status queues(Visit &&visit) const
     {
         return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<Visit>>, address(visit));
     }
     /* Calls visit(const tw_store_load &) with the load of each queue. */
-    template <class Visit> status loads(Visit &&visit)
+    template <class Visit> status loads(Visit &&visit) const
     {
         return tw_store_loads(raw_, nullptr, detail::show_load<std::remove_reference_t<Visit>>, address(visit));
     }
     /* The same for one queue. */
-    template <class Visit> status loads(const std::string &queue, Visit &&visit)
+    template <class Visit> status loads(const std::string &queue, Visit &&visit) const
     {
         return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<Visit>>,
                               address(visit));

@@ -503,7 +503,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return some(tw_wheel_next_bound(raw_));
     }
-    std::optional<Tick> next_exact() const noexcept
+    std::optional<Tick> next_exact() noexcept
     {
         return some(tw_wheel_next_exact(raw_));
     }

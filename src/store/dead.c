@@ -84,7 +84,7 @@ static int read_mark(struct tw__store_db *db, void *arg)
     return 0;
 }
 
-int tw_store_is_restored(struct tw_store *store, bool *restored)
+int tw_store_is_restored(const struct tw_store *store, bool *restored)
 {
     return tw__store_look(store, read_mark, restored);
 }

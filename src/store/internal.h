@@ -42,17 +42,24 @@ struct tw__store_run {
     uint64_t ends;                   /* runs that have ended */
 };
 
+/* The message of the call that failed last. */
+struct tw__store_failure {
+    pthread_mutex_t lock;
+    char message[TW_STORE_MESSAGE];
+};
+
+/* A call that only looks has a const store. Yet it uses a connection, takes locks and notes its failure: these
+ * parts lie behind pointers, in the same block of memory (store.c). */
 struct tw_store {
     struct tw_store_options options; /* without zeroes: the defaults are filled in */
+    pid_t pid;                       /* of the process that opened the store */
     struct tw__store_writer writer;
-    struct tw__store_reader reader;
-    pthread_mutex_t message_lock;
-    char message[TW_STORE_MESSAGE]; /* of the call that failed last */
-    pid_t pid;                      /* of the process that opened the store */
-    struct tw__store_run run;
+    struct tw__store_reader *reader;
+    struct tw__store_run *run;
+    struct tw__store_failure *failure;
 };
 
 /* Notes the message of a call that failed. Returns: `error`. */
-int tw__store_failed(struct tw_store *store, int error, const char *message);
+int tw__store_failed(const struct tw_store *store, int error, const char *message);
 
 #endif

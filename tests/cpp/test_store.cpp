@@ -68,7 +68,7 @@ static store_time at(int ms)
 static const store_time far = at(2000000000) + hours(1000000);
 
 /* The tasks of a queue: "id@due id@due ...", with a "!" behind a dead task. */
-static std::string list(store &tasks, const scan_range &range = scan_range(), const char *queue = "q")
+static std::string list(const store &tasks, const scan_range &range = scan_range(), const char *queue = "q")
 {
     std::string all;
     const status seen = tasks.scan(queue, range, [&all](const stored &task) {
@@ -80,7 +80,7 @@ static std::string list(store &tasks, const scan_range &range = scan_range(), co
     return all;
 }
 
-static std::string dead(store &tasks)
+static std::string dead(const store &tasks)
 {
     return list(tasks, scan_range().states(TW_STATE_DEAD));
 }

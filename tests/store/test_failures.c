@@ -222,7 +222,7 @@ static const struct call calls[] = {
 /* Every statement is prepared anew, but for the rollback, as after opening. */
 static void forget_statements(struct tw_store *store)
 {
-    struct tw__store_db *dbs[] = {&store->writer.db, &store->reader.db};
+    struct tw__store_db *dbs[] = {&store->writer.db, &store->reader->db};
     for (int i = 0; i < 2; i++) {
         int error;
         tw__store_db_fini(dbs[i]);
@@ -417,9 +417,9 @@ static void a_forecast_that_is_interrupted_has_no_counts(void **state)
     sqlite3 *db = other_open(fixture);
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', 'id ' || i, 5 FROM n");
-    sqlite3_progress_handler(fixture->store->reader.db.db, 1000, stop_at_once, NULL);
+    sqlite3_progress_handler(fixture->store->reader->db.db, 1000, stop_at_once, NULL);
     assert_int_equal(tw_store_forecast(fixture->store, "q", 1000, 1, counts), TW_EINTERRUPTED);
-    sqlite3_progress_handler(fixture->store->reader.db.db, 0, NULL, NULL);
+    sqlite3_progress_handler(fixture->store->reader->db.db, 0, NULL, NULL);
     assert_int_equal(counts[0], 9);
     assert_int_equal(tw_store_forecast(fixture->store, "q", 1000, 1, counts), 0);
     assert_int_equal(counts[0], 1000);

@@ -54,7 +54,7 @@ static void put_new_in_place(const struct fixture *fixture);
 
 static void note_handed_out(const struct fixture *fixture)
 {
-    atomic_store(&handed_out, atomic_load(&fixture->store->run.runner->pool.tail));
+    atomic_store(&handed_out, atomic_load(&fixture->store->run->runner->pool.tail));
 }
 
 int __wrap_tw__store_claim(struct tw__store_db *db, void *batch)
@@ -586,7 +586,7 @@ static void a_job_of_a_replaced_file_does_not_begin_while_the_run_commits(void *
     put(fixture->store, "b", 6);
     put(fixture->store, "c", tw_store_now() + SOON_MS);
     start_noting(fixture->store, &calls, &errors, 0);
-    const struct tw__store_pool *pool = &fixture->store->run.runner->pool;
+    const struct tw__store_pool *pool = &fixture->store->run->runner->pool;
     runner_idle(fixture->store);
     clock_pass(1);
     wait_for_calls(&calls, 1);

@@ -603,7 +603,7 @@ static uint64_t known_queues(struct tw_store *store)
 {
     runner_look_away(true);
     runner_idle(store);
-    uint64_t count = store->run.runner->window.queues.count;
+    uint64_t count = store->run->runner->window.queues.count;
     runner_look_away(false);
     runner_idle(store); /* it went to sleep without an eye on the files */
     return count;
@@ -712,7 +712,7 @@ static uint64_t entries_in_memory(struct tw_store *store)
 {
     runner_look_away(true);
     runner_idle(store);
-    const struct tw__store_window *window = &store->run.runner->window;
+    const struct tw__store_window *window = &store->run->runner->window;
     uint64_t count = window->loaded;
     for (const struct tw__link *link = window->free.next; link != &window->free; link = link->next)
         count++;
@@ -763,14 +763,14 @@ static void a_burst_of_one_queue_among_many_drops_no_other(void **state)
     sqlite3 *db = other_open(*state);
     put_queues(db, 500, 2);
     start_small(store, &calls);
-    uint64_t moves_ms = store->run.runner->window.load_at_ms;
+    uint64_t moves_ms = store->run->runner->window.load_at_ms;
     clock_pass(1000);
     put_many(store, "user:7", 40, tw_store_now() + 400000, 1);
     runner_idle(store);
     put_many(store, "user:8", 1, tw_store_now() + 400000, 1);
     runner_idle(store);
     assert_int_equal(stats_of(store).loaded, 1041);
-    assert_int_equal(store->run.runner->window.load_at_ms, moves_ms);
+    assert_int_equal(store->run->runner->window.load_at_ms, moves_ms);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
     clock_go();

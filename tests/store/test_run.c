@@ -557,7 +557,7 @@ static void stop_twice(struct tw_store *store, void *(*first)(void *))
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
-    waiting.ended = &store->run.ended;
+    waiting.ended = &store->run->ended;
     put(store, "x", 5);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);

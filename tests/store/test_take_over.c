@@ -474,7 +474,7 @@ static void a_commit_with_a_slow_sync_is_seen(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     start_long_ago(store, &calls);
-    const struct tw__store_watch *watch = &store->run.runner->watch;
+    const struct tw__store_watch *watch = &store->run->runner->watch;
     assert_int_equal(inotify_rm_watch(watch->files, watch->log), 0);
     runner_round(store);
     for (int ms = 0; ms < SYNC_MS; ms += STEP_MS) {
@@ -628,7 +628,7 @@ static void the_log_is_cut_when_its_last_reader_has_gone(void **state)
     other_ask(writer, "CREATE TABLE mine(x)");
     start_with(store, &calls);
     runner_idle(store);
-    store->run.runner->log_max = MOST; /* a real one would be larger than some disks of tests */
+    store->run->runner->log_max = MOST; /* a real one would be larger than some disks of tests */
     other_ask(reader, "BEGIN; SELECT count(*) FROM mine");
     for (int i = 0; i < 3; i++)
         other_ask(writer, "INSERT INTO mine VALUES (zeroblob(500000))");
