@@ -314,8 +314,7 @@ class timer
         return tw_timer_pending(&raw_);
     }
     /* Takes the timer out of its wheel.
-     * Returns: true if the timer was pending.
-     * In callback: yes. */
+     * Returns: true if the timer was pending. */
     bool cancel()
     {
         return pending() && tw_wheel_cancel(wheel_, &raw_);
