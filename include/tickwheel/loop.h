@@ -75,7 +75,7 @@ struct tw_sched_options;
  * add, move and cancel any timer, free the memory of this timer, and free the tw_loop and the wheel. `arg` is
  * the `arg` of the options.
  * Requires: it does not run the loop, unless the adapter's header says that it may. */
-typedef void tw_due_fn(void *arg, struct tw_timer *timer);
+typedef void tw_loop_due_fn(void *arg, struct tw_timer *timer);
 
 /* How a wheel is attached.
  * Example:
@@ -84,7 +84,7 @@ typedef void tw_due_fn(void *arg, struct tw_timer *timer);
 struct tw_loop_options {
     uint64_t tick_ns;     /* nanoseconds a tick, 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
     uint32_t budget;      /* units of work in an iteration of the loop; 0: 256 */
-    tw_due_fn *due;       /* called for each due timer; not NULL */
+    tw_loop_due_fn *due;  /* called for each due timer; not NULL */
     void *arg;            /* for `due` */
     uint64_t reserved[4]; /* 0: see "Structs" above */
 };

@@ -19,7 +19,7 @@
  *     int main(void)
  *     {
  *         struct tw_store *store;
- *         char message[TW_STORE_MESSAGE];
+ *         char message[TW_STORE_MESSAGE_SIZE];
  *         if (tw_store_open(&store, "shop.db", NULL, message, sizeof message) != 0) {
  *             fprintf(stderr, "%s\n", message);
  *             return 1;
@@ -68,7 +68,7 @@
  *             that is not NULL. A call that fails writes neither.
  *   Looks     A look sees the file as it was at one moment, in a transaction that reads. A function that visits
  *             for a look makes no call with the same store, and keeps none of the pointers that it receives.
- *   Messages  As in wheel.h. TW_STORE_MESSAGE bytes hold every message.
+ *   Messages  As in wheel.h. TW_STORE_MESSAGE_SIZE bytes hold every message.
  *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. The message
  *             names that time. Example: the caller has begun a transaction that writes, on a connection of its
  *             own.
@@ -128,10 +128,10 @@ const char *tw_store_strerror(int error);
 
 /* Limits. */
 enum {
-    TW_STORE_QUEUE_MAX = 255, /* bytes of a queue's name */
-    TW_STORE_ID_MAX = 960,    /* bytes of an id that a put may name */
-    TW_STORE_NAME_MAX = 1024, /* bytes of any id, as each other call may name it */
-    TW_STORE_MESSAGE = 512    /* bytes that hold every message of this library */
+    TW_STORE_QUEUE_MAX = 255,   /* bytes of a queue's name */
+    TW_STORE_ID_MAX = 960,      /* bytes of an id that a put may name */
+    TW_STORE_ANY_ID_MAX = 1024, /* bytes of any id, as each other call may name it */
+    TW_STORE_MESSAGE_SIZE = 512 /* bytes that hold every message of this library */
 };
 
 /* The last due time: the end of the year 9999. */
@@ -497,7 +497,7 @@ struct tw_job {
  * run. The answer is that of the revision that ran, see tw_store_put(). If it cannot be written, for example
  * because the disk is full, it is tried again until it can.
  * Returns: its answer. After each of them but TW_ANSWER_LATER the job is gone. */
-typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
+typedef enum tw_answer tw_store_handler_fn(void *arg, struct tw_job *job);
 
 /* Notes the error of an attempt, for TW_ANSWER_RETRY and TW_ANSWER_DEAD. A longer text than 4,096 bytes is cut,
  * between two characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages
@@ -515,7 +515,7 @@ void tw_job_answer(struct tw_job *job, enum tw_answer answer);
  * `at_once` jobs of a queue are under way at the same time; 0: no limit of its own.
  * Requires: the store does not run.
  * Returns: 0 or an error. TW_EINVAL also if the queue has a handler already. */
-int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_handler_fn *handler,
+int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_store_handler_fn *handler,
                     void *arg);
 
 /* Flag of a run: while another process runs the tasks of the file, wait and take over when it ends. */
@@ -526,7 +526,7 @@ enum { TW_STORE_RUN_STANDBY = 1 };
  *     the queue, the id and the error. Further failures of the call are not told.
  *   - TW_EDEAD: a task has died; the message is of the same kind.
  *   - TW_EDAMAGED: a task whose turn has come has a row that is damaged: its id has 0 bytes or more than
- *     TW_STORE_NAME_MAX, or its due_ms is no time. It is not called, and the others are. The message names
+ *     TW_STORE_ANY_ID_MAX, or its due_ms is no time. It is not called, and the others are. The message names
  *     the queue, the fault, and the statement of SQL that removes the row.
  *   - TW_EREPLACED: the last news. The file, or the file with the lock, was removed or replaced, and the run
  *     has ended. No handler begins any more, no answer is written, and another process may run the tasks. The
@@ -541,7 +541,7 @@ enum { TW_STORE_RUN_STANDBY = 1 };
 typedef void tw_store_error_fn(void *arg, int error, const char *message);
 
 /* The options of a run. If all members are zero, the options are the defaults. */
-struct tw_store_run {
+struct tw_store_run_options {
     unsigned flags;              /* 0 or TW_STORE_RUN_STANDBY */
     uint32_t workers;            /* threads that call handlers, at most 1,024; 0: as many as processors */
     uint32_t max_jobs;           /* jobs under way at most, 1 to 65,536; 0: 1,024 */
@@ -575,7 +575,7 @@ struct tw_store_run {
  *   - TW_ESYSTEM: the system has no thread or descriptor left.
  * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue that has tasks in the next
  * ten minutes, besides 150 bytes for such a queue. A commit for each batch of jobs. */
-int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
+int tw_store_start(struct tw_store *store, const struct tw_store_run_options *options);
 
 /* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_ANSWER_BACK).
  * Waits until each other job is answered, and the answers are on the disk. tw_store_close() stops too.
@@ -624,7 +624,7 @@ int tw_store_is_paused(const struct tw_store *store, const char *queue, bool *pa
  * The call is on the disk when it returns, with TW_STORE_OPEN_LAZY too. *changed receives whether that was a
  * change: false, if the file had the mark already, or had none.
  * Returns: 0 or an error. */
-int tw_store_restored(struct tw_store *store, bool restored, bool *changed);
+int tw_store_mark_restored(struct tw_store *store, bool restored, bool *changed);
 
 /* Looks up whether the file is marked as restored.
  * Returns: 0, and the answer in *restored, or an error. */

@@ -35,7 +35,7 @@
  *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_on(): tw_store_apply_on()
  *   - get(), scan(), count(), next(), forecast(), queues(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
- *   - restored(), is_restored(): tw_store_restored() and so on
+ *   - mark_restored(), is_restored(): tw_store_mark_restored() and so on
  *   - replay(), replay_all(), purge(), purge_all(): tw_store_replay(), tw_store_purge()
  *   - promote(), promote_all(): tw_store_promote()
  */
@@ -362,7 +362,7 @@ class changes
 inline store_status apply_on(sqlite3 *db, changes &all, std::string *why = nullptr,
                              const char *schema = nullptr)
 {
-    char message[TW_STORE_MESSAGE] = "";
+    char message[TW_STORE_MESSAGE_SIZE] = "";
     const store_status done = all.pass([&](tw_store_change *raw, std::size_t n) {
         return tw_store_apply_on(db, schema, raw, n, message, sizeof message);
     });
@@ -625,7 +625,7 @@ template <class Visit> void show_load(void *visit, const tw_store_load *load) no
 
 } // namespace detail
 
-/* The options of a run. An option that is not set has the default of tw_store_run.
+/* The options of a run. An option that is not set has the default of tw_store_run_options.
  * Example: `run_options().workers(4).standby()`. */
 class run_options
 {
@@ -666,7 +666,7 @@ class run_options
 
   private:
     friend class store;
-    tw_store_run raw_{};
+    tw_store_run_options raw_{};
     std::function<void(status, const char *)> on_error_;
 };
 
@@ -719,7 +719,7 @@ class store
     /* Opens a file. Throws std::system_error, whose what() is the message of tw_store_open(). */
     explicit store(const std::string &path, const store_options &given = store_options())
     {
-        char message[TW_STORE_MESSAGE] = "";
+        char message[TW_STORE_MESSAGE_SIZE] = "";
         const status made = open(path, given, message);
         if (!made.ok())
             detail::raise(made, message);
@@ -728,7 +728,7 @@ class store
     store(const std::string &path, const store_options &given, tickwheel::status &made,
           std::string *why = nullptr)
     {
-        char message[TW_STORE_MESSAGE] = "";
+        char message[TW_STORE_MESSAGE_SIZE] = "";
         made = open(path, given, message);
         if (why != nullptr)
             *why = message;
@@ -771,7 +771,7 @@ class store
     /* Of the call that failed last, on any thread. */
     std::string message() const
     {
-        char text[TW_STORE_MESSAGE] = "";
+        char text[TW_STORE_MESSAGE_SIZE] = "";
         tw_store_message(raw_, text, sizeof text);
         return text;
     }
@@ -879,7 +879,7 @@ class store
     }
     status start(const run_options &given = run_options())
     {
-        tw_store_run with = given.raw_;
+        tw_store_run_options with = given.raw_;
         std::unique_ptr<error_function> own;
         if (given.on_error_) {
             own = std::make_unique<error_function>(given.on_error_);
@@ -912,9 +912,9 @@ class store
     {
         return tw_store_is_paused(raw_, detail::queue_of(queue), &paused);
     }
-    changed restored(bool mark = true)
+    changed mark_restored(bool mark = true)
     {
-        return change_by([&](bool *made) { return tw_store_restored(raw_, mark, made); });
+        return change_by([&](bool *made) { return tw_store_mark_restored(raw_, mark, made); });
     }
     /* If the call succeeds, `restored` receives the answer. */
     status is_restored(bool &restored) const
@@ -971,7 +971,7 @@ class store
   private:
     using error_function = std::function<void(tickwheel::status, const char *)>;
 
-    status open(const std::string &path, const store_options &given, char (&message)[TW_STORE_MESSAGE])
+    status open(const std::string &path, const store_options &given, char (&message)[TW_STORE_MESSAGE_SIZE])
     {
         return tw_store_open(&raw_, detail::queue_of(path), &given.raw_, message, sizeof message);
     }

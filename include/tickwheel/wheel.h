@@ -114,8 +114,8 @@ const char *tw_strerror(int error);
  * It is also a valid deadline, the end of time. To learn whether a wheel is empty, call tw_wheel_count(). */
 #define TW_NEVER UINT64_MAX
 
-enum { TW_LEVELS_MAX = 64 };     /* levels in one geometry */
-enum { TW_SLOTS_MAX = 1 << 18 }; /* slots on one level */
+enum { TW_GEOMETRY_LEVELS_MAX = 64 };     /* levels in one geometry */
+enum { TW_GEOMETRY_SLOTS_MAX = 1 << 18 }; /* slots on one level */
 
 /* How the wheel treats a deadline that its top level cannot reach. */
 enum tw_overflow {
@@ -130,7 +130,7 @@ enum tw_overflow {
 /* One level of a wheel: a ring of slots. Its members stay as they are in every 1.x, because a geometry has an
  * array of levels. */
 struct tw_level {
-    uint32_t slots; /* slots in the ring: 2 to TW_SLOTS_MAX */
+    uint32_t slots; /* slots in the ring: 2 to TW_GEOMETRY_SLOTS_MAX */
     /* ticks per slot: 1 on level 0; above it a multiple of the span one level below, at least 2 of its slots
      * and at most its whole ring */
     uint64_t span;
@@ -149,9 +149,9 @@ struct tw_level {
  *         .levels = 2, .overflow = TW_OVERFLOW_ROUNDS, .level = {{256, 1}, {64, 128}}};
  */
 struct tw_geometry {
-    uint32_t levels;                      /* levels in use: 1 to TW_LEVELS_MAX */
-    enum tw_overflow overflow;            /* for deadlines beyond the top level; 0: TW_OVERFLOW_REJECT */
-    struct tw_level level[TW_LEVELS_MAX]; /* from the finest level, 0, upwards */
+    uint32_t levels;           /* levels in use: 1 to TW_GEOMETRY_LEVELS_MAX */
+    enum tw_overflow overflow; /* for deadlines beyond the top level; 0: TW_OVERFLOW_REJECT */
+    struct tw_level level[TW_GEOMETRY_LEVELS_MAX]; /* from the finest level, 0, upwards */
 };
 
 /* A number of slots from any integer: C++ converts no `int` by itself in braces. The `| 0` does not compile
@@ -461,19 +461,19 @@ struct tw_timer *tw_wheel_drain(struct tw_wheel *wheel);
  * Requires: it does not change the wheel, so it calls no add, move, cancel, poll, drain,
  * tw_wheel_next_exact() or end of the wheel. It may look at the wheel, start another visit of it, and change
  * other wheels. */
-typedef int tw_visit_fn(void *arg, struct tw_timer *timer);
+typedef int tw_wheel_visit_fn(void *arg, struct tw_timer *timer);
 
 /* Calls `visit(arg, timer)` for every pending timer, in no particular order.
  * Returns: 0, or the value other than 0 with which `visit` ended the visit.
  * Cost: O(timers + occupied slots). */
-int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
+int tw_wheel_visit(const struct tw_wheel *wheel, tw_wheel_visit_fn *visit, void *arg);
 
 /* As tw_wheel_visit(), for every pending timer with deadline <= tick, and for no other timer.
  * Returns: as tw_wheel_visit().
  * Cost: O(levels + occupied slots that start at or before `tick` + the timers in these slots), however many
  * timers are filed in later slots. The timers in these slots include timers that were moved later, or wait
  * for a later round. */
-int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
+int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_wheel_visit_fn *visit, void *arg);
 
 /* The state of one level, for tools and statistics. */
 struct tw_level_info {

@@ -267,7 +267,7 @@ inline tw_geometry make_geometry(std::initializer_list<tw_level> levels,
     geometry.overflow = overflow;
     std::size_t i = 0;
     for (const tw_level &level : levels)
-        if (i < TW_LEVELS_MAX)
+        if (i < TW_GEOMETRY_LEVELS_MAX)
             geometry.level[i++] = level;
     return geometry;
 }

@@ -149,7 +149,7 @@ static int count_outlook(struct tw__store_db *db, void *arg)
 
 static int check_steps(const struct tw_store *store, uint64_t step_ms, uint32_t steps)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db db = {.message = text, .size = sizeof text};
     int error = tw__store_range_check(&db, "step_ms", step_ms, 1, TW_STORE_TIME_MAX);
     if (error == 0)

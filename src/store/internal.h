@@ -20,7 +20,7 @@ struct tw__store_writer {
     pthread_mutex_t lock;
     struct tw__store_request *first, **last; /* requests that wait, in the order in which they came */
     bool led;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
 };
 
 /* The connection that reads; `lock` guards it. The thread of a snapshot has the lock until that ends. */
@@ -29,7 +29,7 @@ struct tw__store_reader {
     pthread_mutex_t lock;
     _Atomic uintptr_t snapshot; /* its thread; 0: there is none */
     int ended;                  /* the error of a look that has ended the snapshot's transaction; 0: none has */
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
 };
 
 /* The run of a store, which runner.c begins and ends. `lock` guards the members. */
@@ -45,7 +45,7 @@ struct tw__store_run {
 /* The message of the call that failed last. */
 struct tw__store_failure {
     pthread_mutex_t lock;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
 };
 
 /* A call that only looks has a const store. Yet it uses a connection, takes locks and notes its failure: these

@@ -100,7 +100,7 @@ static int begin_looks(struct tw__store_reader *reader, int *cancelled)
 static int end_looks(const struct tw_store *store, int error, int cancelled)
 {
     struct tw__store_reader *reader = store->reader;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (error != 0)
         memcpy(message, reader->message, sizeof message);
     tw__store_db_roll_back(&reader->db); /* it has changed nothing */
@@ -187,7 +187,7 @@ int tw_store_get(const struct tw_store *store, struct tw_store_name name, tw_sto
                         .limit = 1,
                         .visit = visit,
                         .arg = arg};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error = tw__store_name_check(&only_message, name);
     if (error != 0)
@@ -240,7 +240,7 @@ int tw_store_scan(const struct tw_store *store, const char *queue, const struct 
                         .limit = of->count > 0 ? of->count : UINT64_MAX,
                         .visit = visit,
                         .arg = arg};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STATE_DEAD) {
         snprintf(text, sizeof text,
                  "states is '%u': expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)",
@@ -326,7 +326,7 @@ int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *nex
 
 static int check_name(const struct tw_store *store, const char *queue)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error = tw__store_queue_check(&only_message, queue);
     return error == 0 ? 0 : tw__store_failed(store, error, text);

@@ -34,7 +34,7 @@ static int refuse_run(struct tw_store *store, int error, const char *format, ...
     __attribute__((format(printf, 3, 4)));
 static int refuse_run(struct tw_store *store, int error, const char *format, ...)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -70,12 +70,12 @@ static int add_handler(struct tw_store *store, const struct tw__store_handler *l
     return 0;
 }
 
-int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_handler_fn *handler,
+int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_store_handler_fn *handler,
                     void *arg)
 {
     struct tw__store_handler made = {
         .handler = handler, .arg = arg, .at_once = at_once, .others = queue == NULL};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     TW_ASSERT(handler != NULL);
     int error = queue != NULL ? tw__store_queue_check(&only_message, queue) : 0;
@@ -108,7 +108,8 @@ static int check_run_option(struct tw__store_db *db, const char *name, uint64_t 
                                name, value, least, most);
 }
 
-static int check_run(struct tw__store_db *db, const struct tw_store *store, const struct tw_store_run *options)
+static int check_run(struct tw__store_db *db, const struct tw_store *store,
+                     const struct tw_store_run_options *options)
 {
     int error = tw__store_range_check(db, "flags", options->flags, 0, TW_STORE_RUN_STANDBY);
     if (error == 0)
@@ -118,8 +119,8 @@ static int check_run(struct tw__store_db *db, const struct tw_store *store, cons
     if (error == 0)
         error = check_run_option(db, "max_loaded", options->max_loaded, LOADED_MIN, LOADED_MAX);
     if (error == 0)
-        error =
-            tw__store_reserved_check(db, "tw_store_run", options->reserved, TW__GROW_ROOM(options->reserved));
+        error = tw__store_reserved_check(db, "tw_store_run_options", options->reserved,
+                                         TW__GROW_ROOM(options->reserved));
     if (error == 0 && store->run->handlers == NULL)
         error = tw__store_db_refuse(db, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
     if (error == 0 && store->run->runner != NULL)
@@ -134,7 +135,7 @@ static uint32_t processors(void)
 }
 
 /* Fills the defaults in. */
-static void fill_in(struct tw_store_run *options)
+static void fill_in(struct tw_store_run_options *options)
 {
     if (options->workers == 0)
         options->workers = processors();
@@ -162,7 +163,7 @@ static void free_runner(struct tw__store_runner *runner)
     free(runner);
 }
 
-static struct tw__store_runner *new_runner(struct tw_store *store, const struct tw_store_run *options)
+static struct tw__store_runner *new_runner(struct tw_store *store, const struct tw_store_run_options *options)
 {
     struct tw__store_runner *runner = calloc(1, sizeof *runner);
     if (runner == NULL)
@@ -255,9 +256,9 @@ static int start_runner(struct tw__store_runner *runner)
 
 /* ---- start and stop -------------------------------------------------------------------------------------- */
 
-static int start(struct tw_store *store, const struct tw_store_run *options)
+static int start(struct tw_store *store, const struct tw_store_run_options *options)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error = check_run(&only_message, store, options);
     if (error != 0)
@@ -283,9 +284,9 @@ static int start(struct tw_store *store, const struct tw_store_run *options)
     return error;
 }
 
-int tw_store_start(struct tw_store *store, const struct tw_store_run *options)
+int tw_store_start(struct tw_store *store, const struct tw_store_run_options *options)
 {
-    static const struct tw_store_run defaults = {0};
+    static const struct tw_store_run_options defaults = {0};
     TW_ASSERT(store->pid == getpid());
     pthread_mutex_lock(&store->run->lock);
     int error = start(store, options != NULL ? options : &defaults);

@@ -154,7 +154,7 @@ static int check_all(struct tw__store_db *db, const struct tw_store_change *chan
 {
     int error = 0;
     for (size_t i = 0; i < n && error == 0; i++) {
-        char text[TW_STORE_MESSAGE];
+        char text[TW_STORE_MESSAGE_SIZE];
         struct tw__store_db only_message = {.message = text, .size = sizeof text};
         error = tw__store_change_check(&only_message, &changes[i], max_payload);
         if (error != 0 && n > 1)
@@ -167,7 +167,7 @@ static int check_all(struct tw__store_db *db, const struct tw_store_change *chan
 
 int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size_t n)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = message, .size = sizeof message};
     TW_ASSERT(store->pid == getpid());
     int error = check_all(&only_message, changes, n, store->options.max_payload);
@@ -229,7 +229,7 @@ int tw_store_flush(struct tw_store *store)
 {
     if (store->options.flags & TW_STORE_OPEN_LAZY)
         return tw__store_commit(store, nothing, NULL, true);
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     const struct tw__store_db *open = &store->reader->db;
     struct tw__store_db db = {
         .db = open->db, .file = open->file, .schema = open->schema, .message = message, .size = sizeof message};

@@ -83,7 +83,7 @@ static int apply_on(struct fixture *fixture)
 {
     struct tw_store_change change = {.verb = TW_STORE_VERB_PUT,
                                      .task = {.queue = "q", .id = tw_text("d"), .due_ms = 40}};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     (void)fixture;
     return tw_store_apply_on(own, NULL, &change, 1, text, sizeof text);
 }
@@ -338,7 +338,7 @@ static void many_new_tasks_survive_that_memory_ends(void **state)
 static void opening_survives_that_memory_ends(void **state)
 {
     struct fixture *fixture = *state;
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     for (int fresh = 0; fresh < 2; fresh++) {
         bool happened = true;
         for (long n = 1; happened; n = after(n)) {
@@ -462,7 +462,7 @@ static void a_read_that_fails_is_no_damage(void **state)
 {
     struct fixture *fixture = *state;
     struct tw_store *store;
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     put(fixture->store, "a", 1);
     tw_store_close(fixture->store); /* the next one reads from the disk */
     fixture->store = NULL;
@@ -587,7 +587,7 @@ static void threads_that_share_a_commit_that_fails_are_told(void **state)
 static void a_file_that_cannot_be_written_is_refused(void **state)
 {
     struct fixture *fixture = *state;
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     tw_store_close(fixture->store);
     fixture->store = NULL;
     faulty_readonly(true);
