@@ -520,6 +520,23 @@ TEST_CASE("a pause holds the tasks of a queue")
     EVENTUALLY(post.sent == 2);
 }
 
+TEST_CASE("a file has the mark of a restored backup until it is taken away")
+{
+    folder place;
+    store tasks(place.file());
+    const store &look = tasks;
+    bool restored = true;
+    CHECK(look.is_restored(restored).ok());
+    CHECK_FALSE(restored);
+    CHECK(tasks.mark_restored().made());
+    CHECK_FALSE(tasks.mark_restored().made());
+    CHECK(look.is_restored(restored).ok());
+    CHECK(restored);
+    CHECK(tasks.mark_restored(false).made());
+    CHECK(look.is_restored(restored).ok());
+    CHECK_FALSE(restored);
+}
+
 TEST_CASE("a second run is refused, or stands by")
 {
     folder place;
