@@ -32,7 +32,7 @@ struct news {
         uint64_t kinds;              /* a bit for each error that was told */
         unsigned step;               /* how long the next line waits */
         const char *ends;            /* how the service ends; NULL: it does not */
-        char reason[TW_STORE_MESSAGE];
+        char reason[TW_STORE_MESSAGE_SIZE];
     } file;
 };
 

@@ -82,7 +82,7 @@ static bool push_level(struct geometry_reader *r, uint64_t slots, uint64_t step)
 {
     struct tw_geometry *g = r->geometry;
     uint64_t span = 1;
-    if (g->levels == TW_LEVELS_MAX)
+    if (g->levels == TW_GEOMETRY_LEVELS_MAX)
         return wrong_level(r, "a wheel has at most 64 levels");
     if (g->levels > 0 && r->step == 0)
         return wrong_level(r,

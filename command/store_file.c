@@ -17,7 +17,7 @@ struct tw_store *store_file_open(const char *command, const char *path, bool mak
 {
     struct tw_store_options options = {.flags = make ? 0 : TW_STORE_OPEN_EXISTING, .max_payload = LINES_MAX};
     struct tw_store *store;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (!make && access(path, F_OK) != 0) {
         complain("%s: --store %s: %s%s", command, path, strerror(errno),
                  errno == ENOENT ? " (`tickwheel put` and `tickwheel run` make it)" : "");
@@ -32,7 +32,7 @@ struct tw_store *store_file_open(const char *command, const char *path, bool mak
 
 void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     tw_store_message(store, message, sizeof message);
     store_file_cut_option(message);
     complain("%s: %s: %s: %s", command, path, undone, message);

@@ -41,7 +41,7 @@ static void sql(struct shop *shop, const char *text)
 static struct shop shop_open(bool dies)
 {
     struct shop shop = {.dies = dies};
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (tw_store_open(&shop.store, "shop.db", NULL, message, sizeof message) != 0)
         fail(message);
     if (sqlite3_open("shop.db", &shop.db) != SQLITE_OK)
@@ -62,7 +62,7 @@ static void shop_close(struct shop *shop)
 /* Changes an order's row and its task in one transaction. */
 static void change(struct shop *shop, const char *text, struct tw_store_change change)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     change.task.queue = "unpaid";
     sql(shop, "BEGIN IMMEDIATE");
     sql(shop, text);
@@ -110,7 +110,7 @@ static enum tw_answer cancel_order(void *arg, struct tw_job *job)
 
 static void start(struct shop *shop)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (tw_store_handle(shop->store, "unpaid", 1, cancel_order, shop) == 0 &&
         tw_store_start(shop->store, NULL) == 0)
         return;

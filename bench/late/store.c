@@ -23,7 +23,7 @@ static enum tw_answer run_job(void *arg, struct tw_job *job)
 
 static void open_store(const char *path)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (path == NULL || tw_store_open(&store, path, NULL, message, sizeof message) != 0)
         fail("store: the file does not open");
 }

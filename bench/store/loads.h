@@ -50,7 +50,7 @@ void load_idle(struct run *run);
 void load_queues(struct run *run);
 
 /* Opens the run's file, and starts its runner with one handler: of a queue or, if that is NULL, of all. */
-struct tw_store *start_runner(struct run *run, const char *queue, tw_handler_fn *handler, void *arg);
+struct tw_store *start_runner(struct run *run, const char *queue, tw_store_handler_fn *handler, void *arg);
 
 /* Stops the runner, and closes the file. */
 void end_runner(struct tw_store *store);

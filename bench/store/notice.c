@@ -55,7 +55,7 @@ void wait_for_other(pid_t other)
         fail("the other process has failed");
 }
 
-static struct tw_store *start_warm(struct run *run, tw_handler_fn *handler, void *arg)
+static struct tw_store *start_warm(struct run *run, tw_store_handler_fn *handler, void *arg)
 {
     struct tw_store *store = start_runner(run, QUEUE, handler, arg);
     sleep(WARM_S);

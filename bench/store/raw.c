@@ -69,7 +69,7 @@ int64_t raw_ask(struct raw *raw, enum raw_statement which)
 static void make_file(const char *path)
 {
     struct tw_store *store;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (tw_store_open(&store, path, NULL, message, sizeof message) != 0)
         fail("%s: %s", path, message);
     tw_store_close(store);

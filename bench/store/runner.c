@@ -21,7 +21,7 @@
 enum { PROBES = 2000, PROBES_QUICK = 300, EVERY_MS = 10, AHEAD_MS = 2000, COMMITS = 300, SETTLE_S = 3 };
 enum { QUICK_BELOW = 1000000, US_PER_MS = 1000, STEP_US = 1000, TOO_LONG_US = 60000000 };
 
-struct tw_store *start_runner(struct run *run, const char *queue, tw_handler_fn *handler, void *arg)
+struct tw_store *start_runner(struct run *run, const char *queue, tw_store_handler_fn *handler, void *arg)
 {
     struct tw_store *store = tickwheel_peer.open(run->path);
     if (tw_store_handle(store, queue, 0, handler, arg) != 0 || tw_store_start(store, NULL) != 0)

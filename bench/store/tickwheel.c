@@ -10,7 +10,7 @@
 static void *ours_open(const char *path)
 {
     struct tw_store *store;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (tw_store_open(&store, path, NULL, message, sizeof message) != 0)
         fail("%s: %s", path, message);
     return store;
@@ -23,7 +23,7 @@ static void ours_close(void *self)
 
 static void check(struct tw_store *store, int error, const char *doing)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (error == 0)
         return;
     tw_store_message(store, message, sizeof message);

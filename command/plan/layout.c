@@ -25,7 +25,7 @@ static uint64_t upper_span(const struct tw_geometry *g, uint32_t l)
     const struct tw_level *level = &g->level[l];
     if (l + 1 < g->levels)
         return level[1].span;
-    if (g->overflow != TW_OVERFLOW_GROW || l + 1 == TW_LEVELS_MAX)
+    if (g->overflow != TW_OVERFLOW_GROW || l + 1 == TW_GEOMETRY_LEVELS_MAX)
         return 0;
     uint64_t span = tw__mul_saturating(level->span, level->slots >= 4 ? level->slots / 2 : level->slots);
     return span == UINT64_MAX ? 0 : span;

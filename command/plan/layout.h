@@ -25,7 +25,7 @@ struct layout {
     uint64_t range; /* the longest delay that the wheel accepts */
     enum tw_overflow overflow;
     size_t bytes; /* of the whole wheel */
-    struct layout_level level[TW_LEVELS_MAX];
+    struct layout_level level[TW_GEOMETRY_LEVELS_MAX];
 };
 
 /* Lays out a valid geometry for delays of up to `max` ticks. A growing geometry gets all levels that such

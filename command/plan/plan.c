@@ -37,8 +37,8 @@ static void consider_simple(struct plan *plan)
 {
     char name[SHAPE_NAME_SIZE];
     uint64_t slots = plan->max_ticks < 2 ? 2 : plan->max_ticks;
-    if (slots > TW_SLOTS_MAX)
-        slots = TW_SLOTS_MAX;
+    if (slots > TW_GEOMETRY_SLOTS_MAX)
+        slots = TW_GEOMETRY_SLOTS_MAX;
     snprintf(name, sizeof name, "simple:%u", (unsigned)slots);
     consider_preset(plan, name, &(struct tw_geometry)TW_GEOMETRY_SIMPLE((uint32_t)slots));
 }

@@ -74,7 +74,7 @@ int command_restore(int argc, char **argv)
     if (store == NULL)
         return COMMAND_WRONG;
     bool changed;
-    int error = tw_store_restored(store, !restore.go, &changed);
+    int error = tw_store_mark_restored(store, !restore.go, &changed);
     if (error != 0)
         store_file_complain(store, COMMAND, restore.store,
                             restore.go ? "the mark is not taken away" : "the file is not marked as restored");

@@ -28,7 +28,7 @@ struct handler {
  * thread. */
 bool handler_init(struct handler *handler, struct run *run, struct tw_store *store);
 
-/* The handler; a tw_handler_fn. `arg` is a struct handler. */
+/* The handler; a tw_store_handler_fn. `arg` is a struct handler. */
 enum tw_answer handler_call(void *arg, struct tw_job *job);
 
 /* Gives the tasks whose lines could not be printed back: they wait in the file, as if they had not been called.

@@ -37,7 +37,7 @@ struct store_feed {
 
 static bool store_failed(const struct store_feed *feed, char error[FEED_ERROR])
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     tw_store_message(feed->store, message, sizeof message);
     snprintf(error, FEED_ERROR, "%.120s: %.180s", feed->options->store, message);
     return false;

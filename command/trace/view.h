@@ -26,7 +26,7 @@ struct view {
     uint32_t rings;        /* levels to draw: up to the highest level with timers, at least one */
     uint64_t most;         /* timers in the fullest slot, or being refiled from a slot */
     enum tw_overflow overflow;
-    struct view_ring ring[TW_LEVELS_MAX];
+    struct view_ring ring[TW_GEOMETRY_LEVELS_MAX];
 };
 
 /* Takes the view. Requires: no timer is due. Returns: 0, or -1 if there is no memory. */

@@ -305,11 +305,11 @@ static void look_again(void *arg)
 static bool start(struct file *file)
 {
     const struct work_options *options = file->source.options;
-    const struct tw_store_run how = {.flags = TW_STORE_RUN_STANDBY,
-                                     .workers = 1,
-                                     .max_jobs = (uint32_t)options->jobs,
-                                     .on_error = on_error,
-                                     .arg = file};
+    const struct tw_store_run_options how = {.flags = TW_STORE_RUN_STANDBY,
+                                             .workers = 1,
+                                             .max_jobs = (uint32_t)options->jobs,
+                                             .on_error = on_error,
+                                             .arg = file};
     int error = 0;
     for (size_t i = 0; i < options->queues && error == 0; i++)
         error = tw_store_handle(file->store, options->queue[i], 0, handle, file);

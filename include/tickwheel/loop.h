@@ -28,16 +28,12 @@
  *             when an earlier timer is added, or when it has rung. So a timer that is moved later costs no
  *             system call. With nothing pending the loop's timer is off, at the latest after it has rung once
  *             more: epoll and GLib do not switch it off at a cancel.
- *   Threads   All calls come from the thread that runs the loop. "In callback" means in a due callback or,
- *             for an executor, in a callback of its scheduler. A callback of the loop itself may make every
- *             call. A signal handler may make none: it writes to an eventfd that the loop watches.
- *   Structs   As in sched.h: the caller zeroes the structs that it fills in, because a later version puts new
- *             members in the places of the reserved ones. If a reserved member is not 0, the call returns
- *             TW_EINVAL.
- *   Requires  As in wheel.h: a duty of the caller. A library with assertions sees a breach, except for the
- *             duties that docs/guide.md lists.
- *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
- *             changed nothing.
+ *   Threads   All calls come from the thread that runs the loop. Callbacks of the loop, due callbacks and, for
+ *             an executor, the callbacks of its scheduler may make every call, except where a label says
+ *             otherwise. A signal handler may make none: it writes to an eventfd that the loop watches.
+ *   Structs   As in sched.h: the caller zeroes the structs that it fills in. If a reserved member is not 0, the
+ *             call returns TW_EINVAL.
+ *   Others    NULL, Requires, Errors and Messages are as in wheel.h.
  *   Fork      A child of fork() inherits copies of loops and executors, and must not use them: every call
  *             requires that this process made the loop or the executor. But the child may free both, and
  *             this takes nothing from the parent, whose timers and callbacks go on. A child that goes on
@@ -45,8 +41,6 @@
  *             adapter's header names, and attaches the wheel again: its timers keep their times, to a tick.
  *             A child that calls exec() or _exit() need not do anything. A server calls daemon() first, and
  *             attaches its wheels afterwards.
- *   NULL      Valid only where a label says so. A pointer that the library only hands back (`arg`) may be
- *             NULL.
  */
 #ifndef TICKWHEEL_LOOP_H
 #define TICKWHEEL_LOOP_H
@@ -81,7 +75,7 @@ struct tw_sched_options;
  * add, move and cancel any timer, free the memory of this timer, and free the tw_loop and the wheel. `arg` is
  * the `arg` of the options.
  * Requires: it does not run the loop, unless the adapter's header says that it may. */
-typedef void tw_due_fn(void *arg, struct tw_timer *timer);
+typedef void tw_loop_due_fn(void *arg, struct tw_timer *timer);
 
 /* How a wheel is attached.
  * Example:
@@ -90,22 +84,20 @@ typedef void tw_due_fn(void *arg, struct tw_timer *timer);
 struct tw_loop_options {
     uint64_t tick_ns;     /* nanoseconds a tick, 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
     uint32_t budget;      /* units of work in an iteration of the loop; 0: 256 */
-    tw_due_fn *due;       /* called for each due timer; not NULL */
+    tw_loop_due_fn *due;  /* called for each due timer; not NULL */
     void *arg;            /* for `due` */
     uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
 /* Checks whether options are valid. If they are not, `message` names the wrong value and the values that are
- * allowed. `message` receives at most `size` bytes, always terminated.
- * Requires: `message` is not NULL, or `size` is 0.
+ * allowed.
  * Returns: 0 or TW_EINVAL. */
 int tw_loop_options_check(const struct tw_loop_options *options, char *message, size_t size);
 
 /* Takes the wheel out of the loop. Its timers stay pending, and the wheel stays the caller's. It stands at the
  * present tick, so in a loop to which it is attached at once its timers keep their times, to a tick. `loop` may
  * be NULL.
- * Requires: the wheel is still there. Free the wheel after the loop, not before.
- * In callback: yes. In a child of fork(): yes. */
+ * Requires: the wheel is still there. Free the wheel after the loop, not before. */
 void tw_loop_free(struct tw_loop *loop);
 
 /* ---- timers --------------------------------------------------------------------------------------------- */
@@ -119,23 +111,20 @@ uint64_t tw_loop_now(const struct tw_loop *loop);
  *   - TW_ERANGE, TW_ENOMEM: as tw_wheel_add_at(). A wheel that refuses measures its range from the tick on
  *     which it stands, which is the present unless timers are overdue.
  *   - TW_ESYSTEM: the loop did not take the first timer.
- * Cost: O(1). `_in` reads the clock, and both read it when they set the loop's timer.
- * In callback: yes. */
+ * Cost: O(1). `_in` reads the clock, and both read it when they set the loop's timer. */
 int tw_loop_add_in(struct tw_loop *loop, struct tw_timer *timer, uint64_t ns);
 int tw_loop_add_at(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns);
 
 /* Gives a timer a new time, whether it is pending or not: a heartbeat. A move to a later time is two stores.
  * Requires: the timer, if pending, is pending in this wheel.
  * Returns: as tw_loop_add_in(). A timer that is refused keeps its old time.
- * Cost: as tw_loop_add_in().
- * In callback: yes. */
+ * Cost: as tw_loop_add_in(). */
 int tw_loop_move_in(struct tw_loop *loop, struct tw_timer *timer, uint64_t ns);
 int tw_loop_move_at(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns);
 
 /* Takes a timer out. Its memory is the caller's again at once.
  * Requires: the timer, if pending, is pending in this wheel.
- * Returns: true if the timer was pending.
- * In callback: yes. */
+ * Returns: true if the timer was pending. */
 bool tw_loop_cancel(struct tw_loop *loop, struct tw_timer *timer);
 
 /* ---- the wheel itself ------------------------------------------------------------------------------------ */
@@ -160,7 +149,7 @@ uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick);
  * tw_wheel_cancel(), a drain or the destructor of a C++ timer. Without the call such a loop goes on until that
  * timer would have fired.
  * Returns: 0, or TW_ESYSTEM if the loop did not take its timer. Then call it again.
- * In callback: yes, but it is not needed, because the loop's timer is set after the callbacks.
+ * In callback: it is not needed, because the loop's timer is set after the callbacks.
  * Example: `tw_wheel_add_at(wheel, timer, tw_loop_tick(loop, at_ns))`, then `tw_loop_update(loop)`. */
 int tw_loop_update(struct tw_loop *loop);
 
@@ -174,7 +163,7 @@ int tw_executor_hook(struct tw_executor *executor, struct tw_sched_options *opti
 /* Ends an executor. `executor` may be NULL.
  * Requires: its scheduler was freed, or never made, and no callback of the scheduler is under way. A child of
  * fork(), which cannot free its parent's scheduler (sched.h), frees the executor alone.
- * In callback: no. In a child of fork(): yes. */
+ * In callback: no. */
 void tw_executor_free(struct tw_executor *executor);
 
 /* ---- other loops ----------------------------------------------------------------------------------------- */
@@ -198,9 +187,12 @@ struct tw_loop_driver {
     uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
-/* Makes a tw_loop. `driver` is copied, and `arg` is passed to its functions.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why, unless it is a
- * reserved member of the driver), TW_ENOMEM, or the error that `arm` returned. */
+/* Attaches a wheel to a loop. tw_loop_free() takes it out again. `driver` is copied, and `arg` is passed to its
+ * functions.
+ * Returns: 0, and the loop is in *loop, or an error.
+ *   - TW_EINVAL: tw_loop_options_check() says why, unless a reserved member of the driver is not 0.
+ *   - TW_ENOMEM: there is no memory.
+ *   - TW_ESYSTEM: `arm` has returned it. */
 int tw_loop_new(struct tw_loop **loop, struct tw_wheel *wheel, const struct tw_loop_options *options,
                 const struct tw_loop_driver *driver, void *arg);
 
@@ -225,8 +217,8 @@ struct tw_executor_driver {
     uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
-/* Makes an executor. `budget` is callbacks in an iteration of the loop; 0: 256. `driver` is copied, and `arg`
- * is passed to its functions.
+/* Makes an executor, for a scheduler whose callbacks are to run in a loop. `budget` is callbacks in an
+ * iteration of the loop; 0: 256. `driver` is copied, and `arg` is passed to its functions.
  * Returns: 0, and the executor is in *executor, or an error.
  *   - TW_EINVAL: the program does not link tickwheel_sched, or a reserved member of the driver is not 0.
  *   - TW_ENOMEM: there is no memory. */

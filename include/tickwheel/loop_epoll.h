@@ -68,10 +68,9 @@ extern "C" {
 
 struct epoll_event;
 
-/* Attaches a wheel to an epoll set. tw_loop_free() takes it out again; do so before the set is closed.
- * Returns: 0, and the loop is in *loop, or an error.
- *   - TW_EINVAL: an option is not valid (tw_loop_options_check() says why), or `epoll_fd` is not an epoll set.
- *   - TW_ENOMEM: there is no memory.
+/* Attaches a wheel to an epoll set, as tw_loop_new(). The caller frees the tw_loop before it closes the set.
+ * Returns: 0, TW_ENOMEM, or another error.
+ *   - TW_EINVAL: as tw_loop_new(), or `epoll_fd` is not an epoll set.
  *   - TW_ESYSTEM: the system has no descriptor left, or the set takes no more. */
 int tw_loop_epoll_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
                       const struct tw_loop_options *options);
@@ -79,11 +78,11 @@ int tw_loop_epoll_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *whee
 /* If the event is the loop's, fires the timers that are due. After tw_loop_free() the event may still be
  * among the events that the program is handling. The program then passes NULL as `loop`, which owns no event.
  * Returns: true if the event was the loop's. The loop may be gone then, because a callback may free it.
- * In callback: yes, with an event from an epoll_wait() inside a callback. Due timers go on firing there. */
+ * In callback: yes, also with an event from an epoll_wait() there. Due timers go on firing. */
 bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event);
 
-/* Attaches a wheel to the program's own waits on an epoll set. Nothing is put into the set.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why) or TW_ENOMEM. */
+/* Attaches a wheel to the program's own waits on an epoll set, as tw_loop_new(). Nothing is put into the set.
+ * Returns: 0, TW_EINVAL or TW_ENOMEM. */
 int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
                            const struct tw_loop_options *options);
 
@@ -95,12 +94,11 @@ int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel 
  * Requires: tw_loop_epoll_wait_new() made the loop.
  * Returns: as epoll_wait(). 0 also when the wheel had work and there are no events. Then perhaps no timer
  * fired: it was cancelled, or only refiled. The loop may be gone then, because a callback may free it.
- * In callback: yes. */
+ * In callback: yes, although it runs the loop. */
 int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int room, int timeout_ms);
 
-/* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
- * iteration; 0: 256. The program links tickwheel_sched too. The executor's event carries the tw_executor in
- * data.ptr. loop.h has tw_executor_hook(), and the order of making and freeing.
+/* Makes an executor for this loop, as tw_executor_new(). The executor's event carries the tw_executor in
+ * data.ptr.
  * Returns: as tw_loop_epoll_new(), and TW_EINVAL also as tw_executor_new(). */
 int tw_executor_epoll_new(struct tw_executor **executor, int epoll_fd, uint32_t budget);
 

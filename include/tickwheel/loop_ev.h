@@ -52,14 +52,13 @@ extern "C" {
 
 struct ev_loop; /* of libev */
 
-/* Attaches a wheel to a loop. tw_loop_free() takes it out again.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why) or TW_ENOMEM. */
+/* Attaches a wheel to a loop, as tw_loop_new().
+ * Returns: 0, TW_EINVAL or TW_ENOMEM. */
 int tw_loop_ev_new(struct tw_loop **loop, struct ev_loop *ev, struct tw_wheel *wheel,
                    const struct tw_loop_options *options);
 
-/* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
- * iteration; 0: 256.
- * Returns: 0, and the executor is in *executor. Otherwise TW_EINVAL (as tw_executor_new()) or TW_ENOMEM. */
+/* Makes an executor for this loop, as tw_executor_new().
+ * Returns: 0, TW_EINVAL or TW_ENOMEM. */
 int tw_executor_ev_new(struct tw_executor **executor, struct ev_loop *ev, uint32_t budget);
 
 #ifdef __cplusplus

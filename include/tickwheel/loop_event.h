@@ -51,16 +51,13 @@ extern "C" {
 
 struct event_base; /* of libevent */
 
-/* Attaches a wheel to a loop. tw_loop_free() takes it out again.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why), TW_ENOMEM or
- * TW_ESYSTEM. */
+/* Attaches a wheel to a loop, as tw_loop_new().
+ * Returns: 0, TW_EINVAL, TW_ENOMEM or TW_ESYSTEM. */
 int tw_loop_event_new(struct tw_loop **loop, struct event_base *base, struct tw_wheel *wheel,
                       const struct tw_loop_options *options);
 
-/* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
- * iteration; 0: 256.
- * Returns: 0, and the executor is in *executor. Otherwise TW_EINVAL (as tw_executor_new()), TW_ENOMEM or
- * TW_ESYSTEM. */
+/* Makes an executor for this loop, as tw_executor_new().
+ * Returns: 0, TW_EINVAL, TW_ENOMEM or TW_ESYSTEM. */
 int tw_executor_event_new(struct tw_executor **executor, struct event_base *base, uint32_t budget);
 
 #ifdef __cplusplus

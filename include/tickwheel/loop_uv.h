@@ -51,15 +51,13 @@ extern "C" {
 
 struct uv_loop_s; /* uv_loop_t */
 
-/* Attaches a wheel to a loop. tw_loop_free() takes it out again.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why) or TW_ENOMEM. */
+/* Attaches a wheel to a loop, as tw_loop_new().
+ * Returns: 0, TW_EINVAL or TW_ENOMEM. */
 int tw_loop_uv_new(struct tw_loop **loop, struct uv_loop_s *uv, struct tw_wheel *wheel,
                    const struct tw_loop_options *options);
 
-/* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
- * iteration; 0: 256.
- * Returns: 0, and the executor is in *executor. Otherwise TW_EINVAL (as tw_executor_new()), TW_ENOMEM or
- * TW_ESYSTEM. */
+/* Makes an executor for this loop, as tw_executor_new().
+ * Returns: 0, TW_EINVAL, TW_ENOMEM or TW_ESYSTEM. */
 int tw_executor_uv_new(struct tw_executor **executor, struct uv_loop_s *uv, uint32_t budget);
 
 #ifdef __cplusplus

@@ -19,7 +19,7 @@
  *     int main(void)
  *     {
  *         struct tw_store *store;
- *         char message[TW_STORE_MESSAGE];
+ *         char message[TW_STORE_MESSAGE_SIZE];
  *         if (tw_store_open(&store, "shop.db", NULL, message, sizeof message) != 0) {
  *             fprintf(stderr, "%s\n", message);
  *             return 1;
@@ -55,16 +55,20 @@
  *             names the file that tw_store_open() has opened, so the process must keep its access to the path.
  *   Threads   Every call may come from any thread, except where a label says otherwise, and none from a signal
  *             handler.
- *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL.
- *   Structs   As in sched.h. A program passes the size of a struct that the store fills in. It zeroes the
- *             structs that it fills in itself: a reserved member that is not 0 is out of its range. Later
- *             versions add members at the end of the structs that the store shows. struct tw_bytes and struct
- *             tw_store_name stay as they are.
+ *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL, and so may `options`,
+ *             for all defaults.
+ *   Structs   As in sched.h. struct tw_bytes and struct tw_store_name stay as they are.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it.
  *   Errors    0 or a negative TW_E* code, of this header, of sched.h or of wheel.h. tw_store_strerror() returns
- *             its text, and tw_store_message() says more. Each call may return TW_ENOMEM, besides the codes
- *             that its own label lists.
+ *             its text, and tw_store_message() says more. Besides the codes that its own label lists, each call
+ *             may return TW_ENOMEM, and TW_EINVAL if an argument or a member of a struct is out of its range.
+ *   Outcomes  A call that changes something writes its outcome through its last pointer (`made`, `found`,
+ *             `changed`, `count`), which may be NULL. A call that looks writes its answer through a pointer
+ *             that is not NULL. A call that fails writes neither.
+ *   Looks     A look sees the file as it was at one moment, in a transaction that reads. A function that visits
+ *             for a look makes no call with the same store, and keeps none of the pointers that it receives.
+ *   Messages  As in wheel.h. TW_STORE_MESSAGE_SIZE bytes hold every message.
  *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. The message
  *             names that time. Example: the caller has begun a transaction that writes, on a connection of its
  *             own.
@@ -124,10 +128,10 @@ const char *tw_store_strerror(int error);
 
 /* Limits. */
 enum {
-    TW_STORE_QUEUE_MAX = 255, /* bytes of a queue's name */
-    TW_STORE_ID_MAX = 960,    /* bytes of an id that a put may name */
-    TW_STORE_NAME_MAX = 1024, /* bytes of any id, as each other call may name it */
-    TW_STORE_MESSAGE = 512    /* bytes that hold every message of this library */
+    TW_STORE_QUEUE_MAX = 255,   /* bytes of a queue's name */
+    TW_STORE_ID_MAX = 960,      /* bytes of an id that a put may name */
+    TW_STORE_ANY_ID_MAX = 1024, /* bytes of any id, as each other call may name it */
+    TW_STORE_MESSAGE_SIZE = 512 /* bytes that hold every message of this library */
 };
 
 /* The last due time: the end of the year 9999. */
@@ -157,13 +161,10 @@ struct tw_store_options {
 };
 
 /* Opens the file at `path`, and makes it if it does not exist. A file without the tables of a store gets them,
- * in one transaction, and keeps its other tables. A copy that VACUUM INTO has made gets WAL mode. `options` may
- * be NULL, for all defaults, and is copied. If the call fails, `message` explains why, in at most `size` bytes,
- * always terminated.
- * Requires: `message` is not NULL, or `size` is 0.
+ * in one transaction, and keeps its other tables. A copy that VACUUM INTO has made gets WAL mode. `options`
+ * (NULL: all defaults) is copied. If the call fails, `message` explains why.
  * Returns: 0, and the store in *store, or an error.
- *   - TW_EINVAL: an option is out of its range, or the path names no file (":memory:", an empty path,
- *     "file:...").
+ *   - TW_EINVAL: also if the path names no file (":memory:", an empty path, "file:...").
  *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or
  *     its tables have another format, or it has none and the flag says that it must. The file is unchanged.
  *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.
@@ -180,10 +181,8 @@ void tw_store_close(struct tw_store *store);
 /* The time now: Unix time in milliseconds. */
 uint64_t tw_store_now(void);
 
-/* Copies the message of the call that failed last, on any thread, to `message`, in at most `size` bytes,
- * always terminated. It is empty if none has failed.
- * Requires: `message` is not NULL, or `size` is 0. */
-void tw_store_message(struct tw_store *store, char *message, size_t size);
+/* Copies the message of the call that failed last, on any thread. It is empty if none has failed. */
+void tw_store_message(const struct tw_store *store, char *message, size_t size);
 
 /* Waits until every change so far is on the disk. Only a store with TW_STORE_OPEN_LAZY needs it. Any other
  * store looks whether the file is still at its path.
@@ -241,11 +240,11 @@ enum tw_condition {
     TW_CONDITION_GT = 4, /* an existing task only gets a later due time */
     TW_CONDITION_LT = 8, /* an existing task only gets an earlier due time */
     /* put: an existing task keeps its times, and gets the new payload and the new options. For a program that
-     * puts its tasks at each start, see below. */
+     * puts its tasks at each start; tw_store_put() has the rules. */
     TW_CONDITION_KEEPDUE = 16
 };
 
-/* The state of a task decides about a change:
+/* Puts a task. The state that the task has decides about a put, a move and a cancel:
  *   - No such task: a put files it. A move returns TW_EGONE, and a cancel finds TW_CANCEL_GONE.
  *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCEL_DONE).
  *   - Leased: a put or a move replaces the task at once, and the new one stands behind the attempt that is
@@ -268,31 +267,25 @@ enum tw_condition {
  *     handler has. Its answer counts for the new options. The next period is the present due_ms plus the new
  *     every_ms, times one more than the missed periods of the call, which are counted anew.
  *   - Leased otherwise: the new task stands behind the attempt, and is due now.
- *   - Dead, or no such task: a put as each other one. */
-
-/* Puts a task.
- * Returns: 0 or an error. If `made` is not NULL, *made receives whether the task was put: false, if the
- * condition kept everything as it was.
- *   - TW_EINVAL: a member is out of its range, or the conditions do not go together.
+ *   - Dead, or no such task: a put as each other one.
+ *
+ * *made receives whether the task was put: false, if the condition kept everything as it was.
+ * Returns: 0 or an error. TW_EINVAL also if the conditions do not go together.
  * Cost: a commit, shared with other threads; O(log tasks) in the file. */
 int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions, bool *made);
 
-/* Gives a task a new due time: the point `due_ms`, or `delay_ms` from now.
+/* Gives a task a new due time: the point `due_ms`, or `delay_ms` from now. tw_store_put() says how the state of
+ * the task decides. *made receives whether the task was moved: false, if the condition kept it where it was.
  * Requires: `conditions` is 0, TW_CONDITION_GT or TW_CONDITION_LT.
- * Returns: 0 or an error. If `made` is not NULL, *made receives whether the task was moved: false, if the
- * condition kept it where it was.
- *   - TW_EGONE, TW_EDEAD: see the states above.
- *   - TW_EINVAL: an argument is out of its range.
+ * Returns: 0, TW_EGONE, TW_EDEAD or another error.
  * Cost: as tw_store_put(). */
 int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions,
                      bool *made);
 int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t delay_ms, unsigned conditions,
                      bool *made);
 
-/* Cancels a task. If `found` is not NULL and the call returns 0, *found receives one of the three values
- * above.
+/* Cancels a task. *found receives one of enum tw_cancel: tw_store_put() says which.
  * Returns: 0, also if there is no such task, or an error.
- *   - TW_EINVAL: an argument is out of its range.
  * Cost: as tw_store_put(). */
 int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancel *found);
 
@@ -329,8 +322,7 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
  * Requires: the tables of the store exist in that file: tw_store_open() has made them.
  * Threads: as SQLite's rules for the connection.
  * Returns: as tw_store_apply(), or one of the errors below. After an error the caller's transaction has the
- * rows that it had before the call, and may hold the write lock. `message` explains the error, in at most
- * `size` bytes, always terminated; it may be NULL if `size` is 0.
+ * rows that it had before the call, and may hold the write lock. `message` explains the error.
  *   - TW_EBUSY: the connection's own busy timeout is over. If the transaction has read already and another
  *     connection has written since, it comes at once, and only a new transaction helps: begin with BEGIN
  *     IMMEDIATE.
@@ -349,7 +341,7 @@ int tw_store_apply_on(struct sqlite3 *db, const char *schema, struct tw_store_ch
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
-/* A task of the file, as a tw_store_visit_fn gets it. It is valid during that call. */
+/* A task of the file, as a tw_store_visit_fn gets it. */
 struct tw_store_task {
     const char *queue;
     struct tw_bytes id;
@@ -374,13 +366,12 @@ struct tw_store_task {
     const char *error; /* of the last attempt that failed; NULL: none */
 };
 
-/* Visits a task.
- * Requires: it makes no call with the same store. */
+/* Visits a task, by the rules of "Looks" above. */
 typedef void tw_store_visit_fn(void *arg, const struct tw_store_task *task);
 
 /* Shows a task to `visit`, once.
  * Returns: 0, TW_EGONE, or an error. */
-int tw_store_get(struct tw_store *store, struct tw_store_name name, tw_store_visit_fn *visit, void *arg);
+int tw_store_get(const struct tw_store *store, struct tw_store_name name, tw_store_visit_fn *visit, void *arg);
 
 /* Which tasks a scan shows. If all members are zero, it shows all but the dead tasks. */
 struct tw_store_range {
@@ -391,25 +382,25 @@ struct tw_store_range {
     uint64_t reserved[2];    /* 0: see "Structs" above */
 };
 
-/* Shows the tasks of a queue to `visit`, in the order of place_ms and of their revisions, as they were at
- * one moment. `range` may be NULL, for all but the dead ones. To go on after a page, a caller sets from_ms to
- * the place_ms and `after` to the revision of the last task that it saw. Dead tasks are asked for alone, and
- * dead_ms, the time of their death, stands in for place_ms in all of this.
+/* Shows the tasks of a queue to `visit`, in the order of place_ms and of their revisions. `range` may be NULL,
+ * for all but the dead ones. To go on after a page, a caller sets from_ms to the place_ms and `after` to the
+ * revision of the last task that it saw. Dead tasks are asked for alone, and dead_ms, the time of their death,
+ * stands in for place_ms in all of this.
  * Returns: 0 or an error.
  * Cost: O(log tasks + tasks in the range). */
-int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+int tw_store_scan(const struct tw_store *store, const char *queue, const struct tw_store_range *range,
                   tw_store_visit_fn *visit, void *arg);
 
 /* Counts the tasks of a queue: the dead ones, or all others. `queue` NULL: of all queues.
- * Returns: 0, and the number in *count; or an error, and *count is as it was.
+ * Returns: 0, and the number in *count, or an error.
  * Cost: O(tasks counted), a few million a second. */
-int tw_store_count(struct tw_store *store, const char *queue, bool dead, uint64_t *count);
+int tw_store_count(const struct tw_store *store, const char *queue, bool dead, uint64_t *count);
 
 /* Looks up next_ms of the first task of a queue that waits or runs, and stands behind no attempt. `queue` NULL:
  * the least of all queues.
- * Returns: 0, and the time in *next_ms, TW_NEVER if there is none; or an error, and *next_ms is as it was.
+ * Returns: 0, and the time in *next_ms, TW_NEVER if there is none, or an error.
  * Cost: O(log tasks), for each queue. */
-int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
+int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *next_ms);
 
 /* Counts the calls to come of a queue, in `steps` steps of `step_ms` milliseconds from now on. counts[i]
  * receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a task at next_ms.
@@ -421,20 +412,18 @@ int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
  * Returns: 0 or an error, and then *counts is unchanged.
  *   - TW_EINVAL: step_ms is 0 or more than TW_STORE_TIME_MAX, or `steps` is not 1 to TW_FORECAST_MAX.
  * Cost: O(tasks until the end), and O(steps) for each repeating task. */
-int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
+int tw_store_forecast(const struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
                       uint64_t *counts);
 
-/* Visits a queue.
- * Requires: it makes no call with the same store. */
+/* Visits a queue, by the rules of "Looks" above. */
 typedef void tw_store_visit_queue_fn(void *arg, const char *queue);
 
-/* Shows the name of each queue that has a task, or is paused, to `visit`, in the order of their bytes, as they
- * were at one moment.
+/* Shows the name of each queue that has a task, or is paused, to `visit`, in the order of their bytes.
  * Returns: 0 or an error.
- * Cost: O(queues * log tasks), in one transaction that reads. */
-int tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg);
+ * Cost: O(queues * log tasks). */
+int tw_store_queues(const struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg);
 
-/* The load of a queue, as a tw_store_visit_load_fn gets it. It is valid during that call. */
+/* The load of a queue, as a tw_store_visit_load_fn gets it. */
 struct tw_store_load {
     const char *queue;
     uint64_t waiting, ready, leased, dead; /* tasks in each state (task.h) */
@@ -442,28 +431,26 @@ struct tw_store_load {
     bool paused;
 };
 
-/* Visits the load of a queue.
- * Requires: it makes no call with the same store. */
+/* Visits the load of a queue, by the rules of "Looks" above. */
 typedef void tw_store_visit_load_fn(void *arg, const struct tw_store_load *load);
 
-/* Shows the load of each queue that has a task, or is paused, to `visit`, in the order of their names, as they
- * were at one moment. If `queue` is not NULL, it shows that queue alone, also one that the file does not have.
+/* Shows the load of each queue that has a task, or is paused, to `visit`, in the order of their names. If
+ * `queue` is not NULL, it shows that queue alone, also one that the file does not have.
  * Returns: 0 or an error.
- *   - TW_EINVAL: the queue's name is out of its range.
- * Cost: O(tasks), a few million a second, and O(log tasks) for each queue, in one transaction that reads. */
-int tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg);
+ * Cost: O(tasks), a few million a second, and O(log tasks) for each queue. */
+int tw_store_loads(const struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg);
 
 /* Makes looks at the file: calls of this section.
  * Requires: it makes no other call with the same store, and leaves by its return. */
 typedef void tw_store_looks_fn(void *arg);
 
-/* Calls `looks`. All its looks see the file as it was at one moment, and are one transaction that reads: so
- * looking at a hundred thousand queues, one after the other, costs a fraction. Meanwhile looks of other threads
- * wait, and SQLite cannot shorten its log: do not wait for anybody.
+/* Calls `looks`. All its looks see the file as it was at one moment, in one transaction: so looking at a
+ * hundred thousand queues, one after the other, costs a fraction. Meanwhile looks of other threads wait, and
+ * SQLite cannot shorten its log: do not wait for anybody.
  * Requires: it is not called by a tw_store_looks_fn or a function that visits, with the same store.
  * Returns: 0, or an error, and then `looks` was not called. An error of a look is the result of that one. If it
  * has ended the transaction, as a lack of memory does, each look after it returns the same error. */
-int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg);
+int tw_store_snapshot(const struct tw_store *store, tw_store_looks_fn *looks, void *arg);
 
 /* ---- running tasks ------------------------------------------------------------------------------------- */
 
@@ -507,10 +494,10 @@ struct tw_job {
  * if the process dies in the handler, the next run calls it again, with the next attempt: each call comes at
  * least once. An attempt whose process has died lapses when the next run begins. That costs no try, and the
  * task waits as after a failure; the 17th lapse kills the task. Jobs of the same task never overlap within one
- * run. The answer is that of the revision that ran, see the states above. If it cannot be written, for example
+ * run. The answer is that of the revision that ran, see tw_store_put(). If it cannot be written, for example
  * because the disk is full, it is tried again until it can.
  * Returns: its answer. After each of them but TW_ANSWER_LATER the job is gone. */
-typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
+typedef enum tw_answer tw_store_handler_fn(void *arg, struct tw_job *job);
 
 /* Notes the error of an attempt, for TW_ANSWER_RETRY and TW_ANSWER_DEAD. A longer text than 4,096 bytes is cut,
  * between two characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages
@@ -527,9 +514,8 @@ void tw_job_answer(struct tw_job *job, enum tw_answer answer);
 /* Names the handler of a queue. `queue` NULL: of all queues that have no handler of their own. At most
  * `at_once` jobs of a queue are under way at the same time; 0: no limit of its own.
  * Requires: the store does not run.
- * Returns: 0 or an error.
- *   - TW_EINVAL: the queue's name is out of its range, or has a handler already. */
-int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_handler_fn *handler,
+ * Returns: 0 or an error. TW_EINVAL also if the queue has a handler already. */
+int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_store_handler_fn *handler,
                     void *arg);
 
 /* Flag of a run: while another process runs the tasks of the file, wait and take over when it ends. */
@@ -540,8 +526,8 @@ enum { TW_STORE_RUN_STANDBY = 1 };
  *     the queue, the id and the error. Further failures of the call are not told.
  *   - TW_EDEAD: a task has died; the message is of the same kind.
  *   - TW_EDAMAGED: a task whose turn has come has a row that is damaged: its id has 0 bytes or more than
- *     TW_STORE_NAME_MAX, or its due_ms is no time. It is not called, and the others are. The message names the
- *     queue, the fault, and the statement of SQL that removes the row.
+ *     TW_STORE_ANY_ID_MAX, or its due_ms is no time. It is not called, and the others are. The message names
+ *     the queue, the fault, and the statement of SQL that removes the row.
  *   - TW_EREPLACED: the last news. The file, or the file with the lock, was removed or replaced, and the run
  *     has ended. No handler begins any more, no answer is written, and another process may run the tasks. The
  *     program calls tw_store_stop(), and opens the store again if it shall run the file that is there now.
@@ -555,7 +541,7 @@ enum { TW_STORE_RUN_STANDBY = 1 };
 typedef void tw_store_error_fn(void *arg, int error, const char *message);
 
 /* The options of a run. If all members are zero, the options are the defaults. */
-struct tw_store_run {
+struct tw_store_run_options {
     unsigned flags;              /* 0 or TW_STORE_RUN_STANDBY */
     uint32_t workers;            /* threads that call handlers, at most 1,024; 0: as many as processors */
     uint32_t max_jobs;           /* jobs under way at most, 1 to 65,536; 0: 1,024 */
@@ -582,15 +568,14 @@ struct tw_store_run {
  * sync takes more than a minute, it is within 30 seconds. The file system must report changes (inotify(7));
  * without it they are seen within 100 ms. A commit of the run that is under way comes before: its sync, and its
  * wait for a lock of others. The system's clock may be set: the tasks follow it.
- * `options` may be NULL, for all defaults.
  * Returns: 0 or an error.
- *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
+ *   - TW_EINVAL: also if no handler was named, or the store runs already.
  *   - TW_EBUSY: another process runs the tasks of the file, be it of other queues, and the flag does not say to
  *     wait. The message names the process, and its queues if they are not all.
  *   - TW_ESYSTEM: the system has no thread or descriptor left.
  * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue that has tasks in the next
  * ten minutes, besides 150 bytes for such a queue. A commit for each batch of jobs. */
-int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
+int tw_store_start(struct tw_store *store, const struct tw_store_run_options *options);
 
 /* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_ANSWER_BACK).
  * Waits until each other job is answered, and the answers are on the disk. tw_store_close() stops too.
@@ -619,60 +604,56 @@ struct tw_store_info {
 };
 
 /* Fills in *stats; `size` is sizeof *stats. */
-void tw_store_stats(struct tw_store *store, struct tw_store_info *stats, size_t size);
+void tw_store_stats(const struct tw_store *store, struct tw_store_info *stats, size_t size);
 
 /* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
  * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the
- * call has returned.
- * Returns: 0 or an error. If `changed` is not NULL, *changed receives whether that was a change.
- *   - TW_EINVAL: the queue's name is out of its range; a pause of a name that is not UTF-8. */
+ * call has returned. *changed receives whether that was a change.
+ * Returns: 0 or an error. TW_EINVAL also for a pause of a name that is not UTF-8. */
 int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool *changed);
 
 /* Looks up whether a queue is paused.
- * Returns: 0, and the answer in *paused; or an error, and *paused is as it was.
- *   - TW_EINVAL: the queue's name is out of its range. */
-int tw_store_is_paused(struct tw_store *store, const char *queue, bool *paused);
+ * Returns: 0, and the answer in *paused, or an error. */
+int tw_store_is_paused(const struct tw_store *store, const char *queue, bool *paused);
 
 /* Marks the file as restored from a backup, or takes the mark away. While the file has the mark, every run of
  * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
  * whose work has been done since the backup. Either change makes a run that is under way read the file anew.
  * Handlers that have begun go on, also one that begins at this moment. No other handler begins after the mark
  * is there. After a mark no task is running but those of a run that is under way.
- * The call is on the disk when it returns, with TW_STORE_OPEN_LAZY too.
- * Returns: 0 or an error. If `changed` is not NULL, *changed receives whether that was a change: false, if the
- * file had the mark already, or had none. */
-int tw_store_restored(struct tw_store *store, bool restored, bool *changed);
+ * The call is on the disk when it returns, with TW_STORE_OPEN_LAZY too. *changed receives whether that was a
+ * change: false, if the file had the mark already, or had none.
+ * Returns: 0 or an error. */
+int tw_store_mark_restored(struct tw_store *store, bool restored, bool *changed);
 
 /* Looks up whether the file is marked as restored.
- * Returns: 0, and the answer in *restored; or an error, and *restored is as it was. */
-int tw_store_is_restored(struct tw_store *store, bool *restored);
+ * Returns: 0, and the answer in *restored, or an error. */
+int tw_store_is_restored(const struct tw_store *store, bool *restored);
 
 /* ---- dead and waiting tasks ---------------------------------------------------------------------------- */
 
-/* How many tasks one call replays, promotes or purges at most, if it names none. It does so in one commit, and
- * that is fewer if their payloads come to 32 MiB before: call again until it finds none. */
+/* How many tasks one call replays, promotes or purges at most, if its name has no id (its data is NULL). It
+ * does so in one commit, and that is fewer if their payloads come to 32 MiB before: call again until it finds
+ * none. */
 enum { TW_STORE_ALL_MAX = 10000 };
 
-/* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If the name has
- * no id (its data is NULL), it does so with the dead tasks of the queue, in the order of their deaths, at most
- * TW_STORE_ALL_MAX.
- * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was dead.
- *   - TW_EINVAL: an argument is out of its range.
+/* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. A name without an
+ * id stands for the dead tasks of the queue, in the order of their deaths, at most TW_STORE_ALL_MAX. *count
+ * receives how many tasks: 0, if none was dead.
+ * Returns: 0 or an error.
  * Example: `tw_store_replay(store, (struct tw_store_name){.queue = "orders"}, tw_store_now(), NULL)`. */
 int tw_store_replay(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, uint64_t *count);
 
 /* Lets a waiting task, also a retry, be ready now: its next_ms is the time of the call, under a new revision.
- * Its due_ms, attempt and error stay. If the name has no id, it does so with the waiting tasks of the queue, in
- * their order, at most TW_STORE_ALL_MAX. Tasks that are ready, leased or dead stay as they are. A pause holds
- * for a promoted task too.
- * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was waiting.
- *   - TW_EINVAL: an argument is out of its range. */
+ * Its due_ms, attempt and error stay. A name without an id stands for the waiting tasks of the queue, in their
+ * order, at most TW_STORE_ALL_MAX. Tasks that are ready, leased or dead stay as they are. A pause holds for a
+ * promoted task too. *count receives how many tasks: 0, if none was waiting.
+ * Returns: 0 or an error. */
 int tw_store_promote(struct tw_store *store, struct tw_store_name name, uint64_t *count);
 
-/* Removes a task that died before `before_ms`. If the name has no id, it does so with the dead tasks of the
- * queue, in the order of their deaths, at most TW_STORE_ALL_MAX.
- * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was dead.
- *   - TW_EINVAL: an argument is out of its range. */
+/* Removes a task that died before `before_ms`. A name without an id is as in tw_store_replay(). *count receives
+ * how many tasks: 0, if none was dead.
+ * Returns: 0 or an error. */
 int tw_store_purge(struct tw_store *store, struct tw_store_name name, uint64_t before_ms, uint64_t *count);
 
 #ifdef __cplusplus

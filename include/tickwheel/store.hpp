@@ -35,7 +35,7 @@
  *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_on(): tw_store_apply_on()
  *   - get(), scan(), count(), next(), forecast(), queues(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
- *   - restored(), is_restored(): tw_store_restored() and so on
+ *   - mark_restored(), is_restored(): tw_store_mark_restored() and so on
  *   - replay(), replay_all(), purge(), purge_all(): tw_store_replay(), tw_store_purge()
  *   - promote(), promote_all(): tw_store_promote()
  */
@@ -353,7 +353,7 @@ class changes
 inline store_status apply_on(sqlite3 *db, changes &all, std::string *why = nullptr,
                              const char *schema = nullptr)
 {
-    char message[TW_STORE_MESSAGE] = "";
+    char message[TW_STORE_MESSAGE_SIZE] = "";
     const store_status done = all.pass([&](tw_store_change *raw, std::size_t n) {
         return tw_store_apply_on(db, schema, raw, n, message, sizeof message);
     });
@@ -616,7 +616,7 @@ template <class Visit> void show_load(void *visit, const tw_store_load *load) no
 
 } // namespace detail
 
-/* The options of a run. An option that is not set has the default of tw_store_run.
+/* The options of a run. An option that is not set has the default of tw_store_run_options.
  * Example: `run_options().workers(4).standby()`. */
 class run_options
 {
@@ -657,7 +657,7 @@ class run_options
 
   private:
     friend class store;
-    tw_store_run raw_{};
+    tw_store_run_options raw_{};
     std::function<void(status, const char *)> on_error_;
 };
 
@@ -710,7 +710,7 @@ class store
     /* Opens a file. Throws std::system_error, whose what() is the message of tw_store_open(). */
     explicit store(const std::string &path, const store_options &given = store_options())
     {
-        char message[TW_STORE_MESSAGE] = "";
+        char message[TW_STORE_MESSAGE_SIZE] = "";
         const status made = open(path, given, message);
         if (!made.ok())
             detail::raise(made, message);
@@ -719,7 +719,7 @@ class store
     store(const std::string &path, const store_options &given, tickwheel::status &made,
           std::string *why = nullptr)
     {
-        char message[TW_STORE_MESSAGE] = "";
+        char message[TW_STORE_MESSAGE_SIZE] = "";
         made = open(path, given, message);
         if (why != nullptr)
             *why = message;
@@ -762,7 +762,7 @@ class store
     /* Of the call that failed last, on any thread. */
     std::string message() const
     {
-        char text[TW_STORE_MESSAGE] = "";
+        char text[TW_STORE_MESSAGE_SIZE] = "";
         tw_store_message(raw_, text, sizeof text);
         return text;
     }
@@ -802,28 +802,28 @@ class store
     }
 
     /* Calls visit(const stored &) with the task. */
-    template <class Visit> status get(const std::string &queue, std::string_view id, Visit &&visit)
+    template <class Visit> status get(const std::string &queue, std::string_view id, Visit &&visit) const
     {
         return tw_store_get(raw_, detail::name_of(queue, id), detail::show_task<std::remove_reference_t<Visit>>,
                             address(visit));
     }
     /* Calls visit(const stored &) with each task. */
-    template <class Visit> status scan(const std::string &queue, const scan_range &range, Visit &&visit)
+    template <class Visit> status scan(const std::string &queue, const scan_range &range, Visit &&visit) const
     {
         return tw_store_scan(raw_, detail::queue_of(queue), &range.raw(),
                              detail::show_task<std::remove_reference_t<Visit>>, address(visit));
     }
-    template <class Visit> status scan(const std::string &queue, Visit &&visit)
+    template <class Visit> status scan(const std::string &queue, Visit &&visit) const
     {
         return scan(queue, scan_range(), std::forward<Visit>(visit));
     }
-    counted count(const std::string &queue, bool dead = false)
+    counted count(const std::string &queue, bool dead = false) const
     {
         return count_by(
             [&](std::uint64_t *n) { return tw_store_count(raw_, detail::queue_of(queue), dead, n); });
     }
     /* If the call succeeds, `due` receives the earliest due time, or nothing if there is no task. */
-    status next(const std::string &queue, std::optional<store_time> &due)
+    status next(const std::string &queue, std::optional<store_time> &due) const
     {
         std::uint64_t ms = TW_NEVER;
         const status done = tw_store_next(raw_, detail::queue_of(queue), &ms);
@@ -834,24 +834,24 @@ class store
     /* Counts the calls to come, in as many steps as `counts` has numbers. */
     template <class Rep, class Period>
     status forecast(const std::string &queue, std::chrono::duration<Rep, Period> step,
-                    std::vector<std::uint64_t> &counts)
+                    std::vector<std::uint64_t> &counts) const
     {
         constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
         const auto steps = static_cast<std::uint32_t>(counts.size() < most ? counts.size() : most);
         return tw_store_forecast(raw_, detail::queue_of(queue), detail::ms_up(step), steps, counts.data());
     }
     /* Calls visit(std::string_view) with the name of each queue. */
-    template <class Visit> status queues(Visit &&visit)
+    template <class Visit> status queues(Visit &&visit) const
     {
         return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<Visit>>, address(visit));
     }
     /* Calls visit(const tw_store_load &) with the load of each queue. */
-    template <class Visit> status loads(Visit &&visit)
+    template <class Visit> status loads(Visit &&visit) const
     {
         return tw_store_loads(raw_, nullptr, detail::show_load<std::remove_reference_t<Visit>>, address(visit));
     }
     /* The same for one queue. */
-    template <class Visit> status loads(const std::string &queue, Visit &&visit)
+    template <class Visit> status loads(const std::string &queue, Visit &&visit) const
     {
         return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<Visit>>,
                               address(visit));
@@ -870,7 +870,7 @@ class store
     }
     status start(const run_options &given = run_options())
     {
-        tw_store_run with = given.raw_;
+        tw_store_run_options with = given.raw_;
         std::unique_ptr<error_function> own;
         if (given.on_error_) {
             own = std::make_unique<error_function>(given.on_error_);
@@ -903,9 +903,9 @@ class store
     {
         return tw_store_is_paused(raw_, detail::queue_of(queue), &paused);
     }
-    changed restored(bool mark = true)
+    changed mark_restored(bool mark = true)
     {
-        return change_by([&](bool *made) { return tw_store_restored(raw_, mark, made); });
+        return change_by([&](bool *made) { return tw_store_mark_restored(raw_, mark, made); });
     }
     /* If the call succeeds, `restored` receives the answer. */
     status is_restored(bool &restored) const
@@ -962,7 +962,7 @@ class store
   private:
     using error_function = std::function<void(tickwheel::status, const char *)>;
 
-    status open(const std::string &path, const store_options &given, char (&message)[TW_STORE_MESSAGE])
+    status open(const std::string &path, const store_options &given, char (&message)[TW_STORE_MESSAGE_SIZE])
     {
         return tw_store_open(&raw_, detail::queue_of(path), &given.raw_, message, sizeof message);
     }

@@ -50,22 +50,23 @@
  *             tw_wheel_next_exact() meets it. Several such timers have no order among themselves. Example: A
  *             is due at 50,000. The caller moves A to 90,000, then adds B for 90,000, and at tick 60,000 adds
  *             C for 90,000. They fire in the order B, A, C, because A took its place at about 50,000.
- *   Between   Between two polls anything is allowed:
+ *   Between   Between two polls, and so in a due callback of loop.h, anything is allowed:
  *             - add, cancel or move any timer, also a timer that is due in the same batch
  *             - free a timer that is not pending
  *             - poll again
  *             - end the whole wheel
- *   Callback  "In callback: yes" says that a call is allowed between two polls, and so also in a due callback
- *             of loop.h. A tw_visit_fn has a rule of its own.
  *   Threads   One thread at a time per wheel; a signal handler counts as another thread. Wheels share nothing:
  *             no globals, no locks.
- *   NULL      Never a valid argument, except where a label says so. A pointer that the library only hands
- *             back (`arg`) may be NULL.
+ *   NULL      Never a valid argument, except where a label says so. A geometry may be NULL, and then it is
+ *             TW_GEOMETRY_DEFAULT. A pointer that the library only hands back (`arg`) may be NULL.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it; an assertion that must walk through the wheel needs TICKWHEEL_DEBUG 2.
  *             docs/guide.md lists the duties that no assertion can see, and why.
  *   Errors    A call that can fail returns 0 or a negative TW_E* code. A call that failed has changed
  *             nothing.
+ *   Messages  A call with a `message` explains its error there, in at most `size` bytes, always terminated.
+ *             `message` may be NULL if `size` is 0.
+ *   Cost      A slot whose timers have all been cancelled costs the call that first comes to it one step.
  *   Memory    The core never allocates. Timers live inside the caller's objects, and take 32 bytes each on a
  *             64-bit machine.
  */
@@ -113,8 +114,8 @@ const char *tw_strerror(int error);
  * It is also a valid deadline, the end of time. To learn whether a wheel is empty, call tw_wheel_count(). */
 #define TW_NEVER UINT64_MAX
 
-enum { TW_LEVELS_MAX = 64 };     /* levels in one geometry */
-enum { TW_SLOTS_MAX = 1 << 18 }; /* slots on one level */
+enum { TW_GEOMETRY_LEVELS_MAX = 64 };     /* levels in one geometry */
+enum { TW_GEOMETRY_SLOTS_MAX = 1 << 18 }; /* slots on one level */
 
 /* How the wheel treats a deadline that its top level cannot reach. */
 enum tw_overflow {
@@ -129,7 +130,7 @@ enum tw_overflow {
 /* One level of a wheel: a ring of slots. Its members stay as they are in every 1.x, because a geometry has an
  * array of levels. */
 struct tw_level {
-    uint32_t slots; /* slots in the ring: 2 to TW_SLOTS_MAX */
+    uint32_t slots; /* slots in the ring: 2 to TW_GEOMETRY_SLOTS_MAX */
     /* ticks per slot: 1 on level 0; above it a multiple of the span one level below, at least 2 of its slots
      * and at most its whole ring */
     uint64_t span;
@@ -148,9 +149,9 @@ struct tw_level {
  *         .levels = 2, .overflow = TW_OVERFLOW_ROUNDS, .level = {{256, 1}, {64, 128}}};
  */
 struct tw_geometry {
-    uint32_t levels;                      /* levels in use: 1 to TW_LEVELS_MAX */
-    enum tw_overflow overflow;            /* for deadlines beyond the top level; 0: TW_OVERFLOW_REJECT */
-    struct tw_level level[TW_LEVELS_MAX]; /* from the finest level, 0, upwards */
+    uint32_t levels;           /* levels in use: 1 to TW_GEOMETRY_LEVELS_MAX */
+    enum tw_overflow overflow; /* for deadlines beyond the top level; 0: TW_OVERFLOW_REJECT */
+    struct tw_level level[TW_GEOMETRY_LEVELS_MAX]; /* from the finest level, 0, upwards */
 };
 
 /* A number of slots from any integer: C++ converts no `int` by itself in braces. The `| 0` does not compile
@@ -161,8 +162,7 @@ struct tw_geometry {
 #define TW__SLOTS(n) ((uint32_t)((n) | 0))
 #endif
 
-/* The presets, constants that initialise a geometry. The first is the default: where a call takes a geometry,
- * NULL means the same. */
+/* The presets, constants that initialise a geometry. */
 
 /* A preset: how deadlines beyond the top level are treated, how many levels follow, and the levels. */
 #define TW__GEOMETRY(overflow, levels, ...)                                                                    \
@@ -197,8 +197,7 @@ struct tw_geometry {
 #define TW_GEOMETRY_CLOCK TW__GEOMETRY(TW_OVERFLOW_ROUNDS, 4, {60, 1}, {60, 60}, {24, 3600}, {7, 86400})
 
 /* Checks whether a geometry is valid. If it is not, `message` names the level, the wrong value and the valid
- * range. `message` receives at most `size` bytes, always terminated. `geometry` may be NULL, which is valid.
- * Requires: `message` is not NULL, or `size` is 0.
+ * range.
  * Returns: 0 or TW_EGEOMETRY.
  * Cost: O(levels). */
 int tw_geometry_check(const struct tw_geometry *geometry, char *message, size_t size);
@@ -232,8 +231,7 @@ static inline void tw_timer_init_at(struct tw_timer *timer, uint64_t deadline)
     timer->hint = 0;
 }
 
-/* Makes a timer that is not pending, with the deadline 0.
- * Requires: the timer is not pending in any wheel. */
+/* As tw_timer_init_at(), with the deadline 0. */
 static inline void tw_timer_init(struct tw_timer *timer)
 {
     tw_timer_init_at(timer, 0);
@@ -277,14 +275,14 @@ static inline void tw_timer_relocated(struct tw_timer *timer)
 /* A wheel. Its members are private. */
 struct tw_wheel;
 
-/* The number of bytes that tw_wheel_init() needs for this geometry, in memory of any alignment. `geometry` may
- * be NULL: then it is TW_GEOMETRY_DEFAULT.
+/* The number of bytes that tw_wheel_init() needs for this geometry (NULL: the default), in memory of any
+ * alignment.
  * Returns: the bytes, or 0 if the geometry is not valid. Example: 247,039 bytes for TW_GEOMETRY_DEFAULT on a
  * 64-bit machine. */
 size_t tw_wheel_size(const struct tw_geometry *geometry);
 
-/* Makes an empty wheel of `geometry` inside the caller's `memory` of `size` bytes, its clock at tick `now`.
- * The geometry is copied. `geometry` may be NULL: then it is TW_GEOMETRY_DEFAULT.
+/* Makes an empty wheel of `geometry` (NULL: the default) inside the caller's `memory` of `size` bytes, its
+ * clock at tick `now`. The geometry is copied.
  * Returns:
  *   - 0: the wheel is in *wheel.
  *   - TW_EGEOMETRY: the geometry is not valid.
@@ -299,8 +297,8 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
  * Requires: tw_wheel_init() made the wheel, and no visit of it is under way. */
 void tw_wheel_fini(struct tw_wheel *wheel);
 
-/* Makes an empty wheel with memory from malloc, its clock at tick `now`. `geometry` may be NULL: then it is
- * TW_GEOMETRY_DEFAULT. This function is in a file of its own, because the core never refers to malloc.
+/* Makes an empty wheel of `geometry` (NULL: the default) with memory from malloc, its clock at tick `now`. This
+ * function is in a file of its own, because the core never refers to malloc.
  * Returns:
  *   - 0: the wheel is in *wheel.
  *   - TW_EGEOMETRY: the geometry is not valid.
@@ -321,8 +319,7 @@ void tw_wheel_free(struct tw_wheel *wheel);
  *   - TW_ERANGE: the overflow is TW_OVERFLOW_REJECT, and the deadline is more than tw_wheel_range() after
  *     now.
  *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and there was no memory for another level.
- * Cost: O(1), three cache lines.
- * In callback: yes. */
+ * Cost: O(1), three cache lines. */
 int tw_wheel_add_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
 /* As tw_wheel_add_at(), for the deadline now + `delay` ticks. `now` is tw_wheel_now(): the latest tick that
@@ -342,7 +339,6 @@ int tw_wheel_add_in(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t del
  * again and again fires once a drain, and no drain lasts for ever.
  * Requires: the timer is not pending.
  * Cost: O(1), two cache lines.
- * In callback: yes.
  * Example: at tick 10, with A due at 12, the caller adds B now. A poll at 20 returns A, the next poll returns
  * B. If B's handler adds B now again, the next poll returns NULL, and the poll after it returns B. */
 void tw_wheel_add_now(struct tw_wheel *wheel, struct tw_timer *timer);
@@ -356,7 +352,6 @@ void tw_wheel_add_now(struct tw_wheel *wheel, struct tw_timer *timer);
  * Requires: the timer, if pending, is pending in this wheel.
  * Returns: as tw_wheel_add_at(). A timer that is refused keeps its old deadline.
  * Cost: O(1).
- * In callback: yes.
  * Example: TW_GEOMETRY_DEFAULT at now = 0, where a round of level 0 is 1,024 ticks. Moving a timer from 30,000
  * to 60,000 is two stores. Moving a timer from 500 to 60,000 refiles it at once. */
 int tw_wheel_move_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
@@ -367,8 +362,7 @@ int tw_wheel_move_in(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t de
 /* Takes a timer out of the wheel. Its memory is the caller's again at once.
  * Requires: the timer, if pending, is pending in this wheel.
  * Returns: true if the timer was pending.
- * Cost: O(1), three cache lines.
- * In callback: yes. */
+ * Cost: O(1), three cache lines. */
 bool tw_wheel_cancel(struct tw_wheel *wheel, struct tw_timer *timer);
 
 /* ---- firing ------------------------------------------------------------------------------------------- */
@@ -390,9 +384,9 @@ enum tw_poll {
 
 /* As tw_wheel_poll(), but does at most *budget units of work. Each timer that is returned, refiled or passed
  * over costs one unit, and so does each slot on the way whose timers have all been cancelled. The call
- * subtracts the units from *budget. Order and exactness are those of
- * tw_wheel_poll(), however the work is cut up. A budget of 0 moves the clock to `now` and takes no timer out,
- * so that tw_wheel_add_in() counts from `now`.
+ * subtracts the units from *budget. Order and exactness are those of tw_wheel_poll(), however the work is cut
+ * up. A budget of 0 moves the clock to `now` and takes no timer out, so that tw_wheel_add_in() counts from
+ * `now`.
  * Returns: one of enum tw_poll. *timer is NULL unless the result is TW_POLL_DUE.
  * Example:
  *     uint32_t budget = 1000; // of one iteration of the program's loop
@@ -411,9 +405,9 @@ enum tw_poll tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32_t
  * Returns: a tick, which is `now` if something is due already. TW_NEVER if the wheel is empty, or if all its
  * timers are due at TW_NEVER, the end of time, and need no more refiling.
  * Cost: O(1) while the timers that the answer is about stay, on wheels that reach the end of time; otherwise
- * O(levels). A slot whose timers have all been cancelled costs one more step, in one call. A call passes over
- * at most 4,096 such slots, which is more than TW_GEOMETRY_DEFAULT has. In larger rings it may answer with the
- * tick of one more, where a poll finds no timer.
+ * O(levels). A call passes over at most 4,096 slots whose timers have all been cancelled, which is more than
+ * TW_GEOMETRY_DEFAULT has. In larger rings it may answer with the tick of one more, where a poll finds no
+ * timer.
  * Example: TW_GEOMETRY_DEFAULT at now = 0, with one timer at 100,000. The call returns 99,328, where the wheel
  * refiles the timer. After a poll at 99,328 it returns 100,000. */
 uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
@@ -422,8 +416,8 @@ uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
  * on the wheel remembers its findings, which costs each add and move a few nanoseconds. The call may refile
  * timers that were moved later.
  * Requires: no visit of the wheel is under way.
- * Returns: a tick, which may lie before `now` while due timers wait to be polled. TW_NEVER if the wheel is
- * empty, or if all its timers are due at TW_NEVER.
+ * Returns: a tick, which may lie before `now` while due timers wait to be polled. TW_NEVER as
+ * tw_wheel_next_bound().
  * Cost:
  *   - O(1) while no timer with the earliest deadline has left the wheel or was moved later.
  *   - After that, it looks at the timers of the slots that may hold the earliest deadline. This is O(1) a
@@ -459,7 +453,7 @@ uint64_t tw_wheel_refiled(const struct tw_wheel *wheel);
 /* Takes out one pending timer, with any deadline and in no particular order:
  *     while ((timer = tw_wheel_drain(wheel)) != NULL) ...
  * Returns: the timer, which is no longer pending, or NULL if the wheel is empty.
- * Cost: O(levels). A slot whose timers have all been cancelled costs one more step, in one call. */
+ * Cost: O(levels). */
 struct tw_timer *tw_wheel_drain(struct tw_wheel *wheel);
 
 /* Called for each timer of a visit. It may change the timer's object. A return value other than 0 ends the
@@ -467,20 +461,19 @@ struct tw_timer *tw_wheel_drain(struct tw_wheel *wheel);
  * Requires: it does not change the wheel, so it calls no add, move, cancel, poll, drain,
  * tw_wheel_next_exact() or end of the wheel. It may look at the wheel, start another visit of it, and change
  * other wheels. */
-typedef int tw_visit_fn(void *arg, struct tw_timer *timer);
+typedef int tw_wheel_visit_fn(void *arg, struct tw_timer *timer);
 
 /* Calls `visit(arg, timer)` for every pending timer, in no particular order.
  * Returns: 0, or the value other than 0 with which `visit` ended the visit.
- * Cost: O(timers + occupied slots). Here and below, a slot whose timers have all been cancelled counts as
- * occupied once. */
-int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
+ * Cost: O(timers + occupied slots). */
+int tw_wheel_visit(const struct tw_wheel *wheel, tw_wheel_visit_fn *visit, void *arg);
 
 /* As tw_wheel_visit(), for every pending timer with deadline <= tick, and for no other timer.
  * Returns: as tw_wheel_visit().
  * Cost: O(levels + occupied slots that start at or before `tick` + the timers in these slots), however many
  * timers are filed in later slots. The timers in these slots include timers that were moved later, or wait
  * for a later round. */
-int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
+int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_wheel_visit_fn *visit, void *arg);
 
 /* The state of one level, for tools and statistics. */
 struct tw_level_info {

@@ -267,7 +267,7 @@ inline tw_geometry make_geometry(std::initializer_list<tw_level> levels,
     geometry.overflow = overflow;
     std::size_t i = 0;
     for (const tw_level &level : levels)
-        if (i < TW_LEVELS_MAX)
+        if (i < TW_GEOMETRY_LEVELS_MAX)
             geometry.level[i++] = level;
     return geometry;
 }
@@ -314,8 +314,7 @@ class timer
         return tw_timer_pending(&raw_);
     }
     /* Takes the timer out of its wheel.
-     * Returns: true if the timer was pending.
-     * In callback: yes. */
+     * Returns: true if the timer was pending. */
     bool cancel()
     {
         return pending() && tw_wheel_cancel(wheel_, &raw_);
@@ -503,7 +502,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return some(tw_wheel_next_bound(raw_));
     }
-    std::optional<Tick> next_exact() const noexcept
+    std::optional<Tick> next_exact() noexcept
     {
         return some(tw_wheel_next_exact(raw_));
     }

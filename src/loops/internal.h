@@ -31,7 +31,7 @@ struct tw_loop {
     uint64_t tick_ns, base_ns, base_tick;
     uint64_t begun; /* L4: the latest tick of which the loop knows that it has begun */
     uint32_t budget;
-    tw_due_fn *due;
+    tw_loop_due_fn *due;
     void *arg;
     struct tw__loop_pass *pass;
     struct tw_loop_driver driver;

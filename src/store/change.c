@@ -35,7 +35,7 @@ _Static_assert((int)TW_CONDITION_NX == TW__TASK_NX && (int)TW_CONDITION_XX == TW
                    (int)TW_CONDITION_GT == TW__TASK_GT && (int)TW_CONDITION_LT == TW__TASK_LT &&
                    (int)TW_CONDITION_KEEPDUE == TW__TASK_KEEPDUE,
                "the conditions");
-_Static_assert((int)TW_STORE_ID_MAX == TW__TASK_ID_MAX && (int)TW_STORE_NAME_MAX == TW__TASK_NAME_MAX &&
+_Static_assert((int)TW_STORE_ID_MAX == TW__TASK_ID_MAX && (int)TW_STORE_ANY_ID_MAX == TW__TASK_NAME_MAX &&
                    (int)TW_STORE_QUEUE_MAX == TW__TASK_QUEUE_MAX && TW_STORE_TIME_MAX == TW__TASK_TIME_MAX &&
                    (int)TW_STORE_ALL_MAX == TW__TASK_MANY,
                "the limits");
@@ -78,7 +78,7 @@ static int check_name(struct tw__store_db *db, const char *queue, struct tw_byte
 
 int tw__store_name_check(struct tw__store_db *db, struct tw_store_name name)
 {
-    return check_name(db, name.queue, name.id, TW_STORE_NAME_MAX);
+    return check_name(db, name.queue, name.id, TW_STORE_ANY_ID_MAX);
 }
 
 int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t value, uint64_t least,
@@ -209,7 +209,7 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
         error = tw__store_reserved_check(db, "tw_store_delayed", task->reserved, TW__GROW_ROOM(task->reserved));
     if (error == 0)
         error = check_name(db, change->task.queue, change->task.id,
-                           change->verb == TW_STORE_VERB_PUT ? TW_STORE_ID_MAX : TW_STORE_NAME_MAX);
+                           change->verb == TW_STORE_VERB_PUT ? TW_STORE_ID_MAX : TW_STORE_ANY_ID_MAX);
     if (error == 0 && change->verb == TW_STORE_VERB_PUT)
         error = check_put(db, &change->task, max_payload);
     if (error == 0 && change->verb == TW_STORE_VERB_MOVE)

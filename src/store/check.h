@@ -19,7 +19,7 @@ struct tw__store_check {
     pthread_mutex_t lock;   /* guards the window's connection */
     struct tw__store_db db; /* that connection, with statements of its own */
     int error;              /* of a job that could not be looked up; 0: none. Under the lock too */
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     const volatile uint32_t *count; /* of the commits to the file, by whomever; NULL: SQLite does not tell */
     atomic_uint_least64_t known; /* the series of our commits that goes on, and the count after the last one */
     /* The runner's thread alone: */

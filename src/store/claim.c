@@ -97,7 +97,7 @@ static int answer_and_file(struct tw__store_db *db, enum tw__store_statement whi
  * goes on. */
 static int bury_period(struct tw__store_db *db, const struct tw__store_job *job, uint64_t now_ms)
 {
-    char id[TW_STORE_NAME_MAX + TW__TASK_SUFFIX_MAX];
+    char id[TW_STORE_ANY_ID_MAX + TW__TASK_SUFFIX_MAX];
     int error = 0;
     memcpy(id, job->job.id.data, job->job.id.size);
     for (uint32_t n = 0; error == 0; n++) {
@@ -462,7 +462,7 @@ static void tell_damage(struct tw__store_batch *batch, const struct tw__store_cl
                  (int64_t)sqlite3_column_int64(row, 3), TW_STORE_TIME_MAX);
     else
         snprintf(reason, sizeof reason, "id is %s of %d bytes: expected a blob of 1 to %d", type,
-                 sqlite3_column_bytes(row, 2), TW_STORE_NAME_MAX);
+                 sqlite3_column_bytes(row, 2), TW_STORE_ANY_ID_MAX);
     batch->full = true;
     batch->damaged = claim->entry->seq;
     tw__store_show(queue, sizeof queue, claim->entry->queue->name, strlen(claim->entry->queue->name));
@@ -476,7 +476,7 @@ static void tell_damage(struct tw__store_batch *batch, const struct tw__store_cl
 static bool is_whole(struct tw__store_batch *batch, const struct tw__store_claim *claim, sqlite3_stmt *row)
 {
     int size = sqlite3_column_type(row, 2) == SQLITE_BLOB ? sqlite3_column_bytes(row, 2) : 0;
-    bool good_id = size >= 1 && size <= TW_STORE_NAME_MAX;
+    bool good_id = size >= 1 && size <= TW_STORE_ANY_ID_MAX;
     bool good_due = sqlite3_column_type(row, 3) == SQLITE_INTEGER &&
                     (uint64_t)sqlite3_column_int64(row, 3) <= TW_STORE_TIME_MAX;
     if (!good_id || !good_due)

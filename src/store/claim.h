@@ -43,17 +43,17 @@ struct tw__store_claim {
 struct tw__store_batch {
     struct tw__store_job *answered; /* a list */
     struct tw__store_claim claims[TW__STORE_CLAIMS];
-    size_t n;                          /* claims */
-    uint64_t calls, called;            /* how many of them may become jobs, and how many have */
-    uint64_t room;                     /* bytes of payloads that may be claimed */
-    bool idle;                         /* no job is under way, so one payload of any size may be claimed */
-    uint64_t token;                    /* of an attempt is this and the number of its row. Set by the work */
-    bool full;                         /* the claims after this one wait: it had no room, or is damaged */
-    uint64_t damaged;                  /* the number of a row that is damaged; 0: none is. Set by the work */
-    char damage[TW_STORE_MESSAGE];     /* the news of it */
-    bool gone_back;                    /* the file is not a later state of the one that was seen */
-    const struct tw__store_seen *seen; /* the numbers of the last look, and `changes` of our last commit */
-    uint64_t changes;                  /* the same after this one. Set by the work */
+    size_t n;                           /* claims */
+    uint64_t calls, called;             /* how many of them may become jobs, and how many have */
+    uint64_t room;                      /* bytes of payloads that may be claimed */
+    bool idle;                          /* no job is under way, so one payload of any size may be claimed */
+    uint64_t token;                     /* of an attempt is this and the number of its row. Set by the work */
+    bool full;                          /* the claims after this one wait: it had no room, or is damaged */
+    uint64_t damaged;                   /* the number of a row that is damaged; 0: none is. Set by the work */
+    char damage[TW_STORE_MESSAGE_SIZE]; /* the news of it */
+    bool gone_back;                     /* the file is not a later state of the one that was seen */
+    const struct tw__store_seen *seen;  /* the numbers of the last look, and `changes` of our last commit */
+    uint64_t changes;                   /* the same after this one. Set by the work */
     uint64_t now_ms;
     const struct tw__store_table *table;
     const volatile uint32_t *count;   /* of the commits to the file; NULL: it is not known */

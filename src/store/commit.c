@@ -37,7 +37,7 @@ struct tw__store_request {
     sem_t turn; /* posted once, if another thread leads: the request is made, or its thread leads */
     int result;
     bool sync, leads;
-    char *message; /* of TW_STORE_MESSAGE bytes, if the result is an error */
+    char *message; /* of TW_STORE_MESSAGE_SIZE bytes, if the result is an error */
 };
 
 /* ---- one transaction ------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static void note(struct tw__store_request *request, int error, const struct tw__
 {
     request->result = error;
     if (error != 0)
-        memcpy(request->message, db->message, TW_STORE_MESSAGE);
+        memcpy(request->message, db->message, TW_STORE_MESSAGE_SIZE);
 }
 
 static int make_alone(struct tw__store_db *db, struct tw__store_request *request)
@@ -208,7 +208,7 @@ static bool file_request(struct tw__store_writer *writer, struct tw__store_reque
 
 int tw__store_commit(struct tw_store *store, tw__store_work_fn *work, void *arg, bool sync)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     struct tw__store_request request = {.work = work, .arg = arg, .sync = sync, .message = message};
     int cancelled;
     TW_ASSERT(store->pid == getpid());

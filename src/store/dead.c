@@ -33,7 +33,7 @@ static int write_pause(struct tw__store_db *db, void *arg)
 int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool *changed)
 {
     struct pause pause = {.queue = queue, .paused = paused};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error =
         paused ? tw__store_new_queue_check(&only_message, queue) : tw__store_queue_check(&only_message, queue);
@@ -68,7 +68,7 @@ static int write_mark(struct tw__store_db *db, void *arg)
                       : error;
 }
 
-int tw_store_restored(struct tw_store *store, bool restored, bool *changed)
+int tw_store_mark_restored(struct tw_store *store, bool restored, bool *changed)
 {
     struct mark mark = {.restored = restored};
     int error = tw__store_commit(store, write_mark, &mark, true);
@@ -84,7 +84,7 @@ static int read_mark(struct tw__store_db *db, void *arg)
     return 0;
 }
 
-int tw_store_is_restored(struct tw_store *store, bool *restored)
+int tw_store_is_restored(const struct tw_store *store, bool *restored)
 {
     return tw__store_look(store, read_mark, restored);
 }
@@ -148,7 +148,7 @@ static int treat_picked(struct tw__store_db *db, void *arg)
 /* Checks the names, and treats the tasks. */
 static int treat_named(struct tw_store *store, struct picked picked, uint64_t *count)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error = picked.name.id.data != NULL ? tw__store_name_check(&only_message, picked.name)
                                             : tw__store_queue_check(&only_message, picked.name.queue);

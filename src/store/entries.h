@@ -32,7 +32,7 @@ struct tw__store_window {
     uint64_t now_ms;     /* of the last look */
     bool broken;         /* a look has failed in the middle, or a row has lost its entry: all is read anew */
     bool crowded;        /* a queue has far too many entries, and so has the window */
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
 };
 
 static inline struct tw__store_entry *tw__store_entry_linked(struct tw__link *link)

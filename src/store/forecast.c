@@ -147,9 +147,9 @@ static int count_outlook(struct tw__store_db *db, void *arg)
     return error == 0 ? count_repeats(db, forecast) : error;
 }
 
-static int check_steps(struct tw_store *store, uint64_t step_ms, uint32_t steps)
+static int check_steps(const struct tw_store *store, uint64_t step_ms, uint32_t steps)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db db = {.message = text, .size = sizeof text};
     int error = tw__store_range_check(&db, "step_ms", step_ms, 1, TW_STORE_TIME_MAX);
     if (error == 0)
@@ -157,7 +157,7 @@ static int check_steps(struct tw_store *store, uint64_t step_ms, uint32_t steps)
     return error == 0 ? 0 : tw__store_failed(store, error, text);
 }
 
-int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
+int tw_store_forecast(const struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
                       uint64_t *counts)
 {
     TW_ASSERT(counts != NULL);

@@ -20,7 +20,7 @@ struct tw__store_writer {
     pthread_mutex_t lock;
     struct tw__store_request *first, **last; /* requests that wait, in the order in which they came */
     bool led;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
 };
 
 /* The connection that reads; `lock` guards it. The thread of a snapshot has the lock until that ends. */
@@ -29,7 +29,7 @@ struct tw__store_reader {
     pthread_mutex_t lock;
     _Atomic uintptr_t snapshot; /* its thread; 0: there is none */
     int ended;                  /* the error of a look that has ended the snapshot's transaction; 0: none has */
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
 };
 
 /* The run of a store, which runner.c begins and ends. `lock` guards the members. */
@@ -42,17 +42,24 @@ struct tw__store_run {
     uint64_t ends;                   /* runs that have ended */
 };
 
+/* The message of the call that failed last. */
+struct tw__store_failure {
+    pthread_mutex_t lock;
+    char message[TW_STORE_MESSAGE_SIZE];
+};
+
+/* A call that only looks has a const store. Yet it uses a connection, takes locks and notes its failure: these
+ * parts lie behind pointers, in the same block of memory (store.c). */
 struct tw_store {
     struct tw_store_options options; /* without zeroes: the defaults are filled in */
+    pid_t pid;                       /* of the process that opened the store */
     struct tw__store_writer writer;
-    struct tw__store_reader reader;
-    pthread_mutex_t message_lock;
-    char message[TW_STORE_MESSAGE]; /* of the call that failed last */
-    pid_t pid;                      /* of the process that opened the store */
-    struct tw__store_run run;
+    struct tw__store_reader *reader;
+    struct tw__store_run *run;
+    struct tw__store_failure *failure;
 };
 
 /* Notes the message of a call that failed. Returns: `error`. */
-int tw__store_failed(struct tw_store *store, int error, const char *message);
+int tw__store_failed(const struct tw_store *store, int error, const char *message);
 
 #endif

@@ -189,22 +189,25 @@ static void name_id(const struct tw_job *job, char name[ID_NAME])
     snprintf(name + at, ID_NAME - (size_t)at, "%s'", shown < job->id.size ? "..." : "");
 }
 
-void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, char message[TW_STORE_MESSAGE])
+void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error,
+                        char message[TW_STORE_MESSAGE_SIZE])
 {
     char id[ID_NAME];
     int queue = (int)tw__text_size(job->queue, strlen(job->queue), ID_SHOWN);
     name_id(job, id);
-    size_t size = (size_t)snprintf(message, TW_STORE_MESSAGE, "queue '%.*s', id %s: ", queue, job->queue, id);
+    size_t size =
+        (size_t)snprintf(message, TW_STORE_MESSAGE_SIZE, "queue '%.*s', id %s: ", queue, job->queue, id);
     if (dead)
-        size += (size_t)snprintf(message + size, TW_STORE_MESSAGE - size, "dead after %" PRIu32 " attempt%s",
-                                 job->attempt, job->attempt == 1 ? "" : "s");
+        size +=
+            (size_t)snprintf(message + size, TW_STORE_MESSAGE_SIZE - size, "dead after %" PRIu32 " attempt%s",
+                             job->attempt, job->attempt == 1 ? "" : "s");
     else
-        size += (size_t)snprintf(message + size, TW_STORE_MESSAGE - size,
+        size += (size_t)snprintf(message + size, TW_STORE_MESSAGE_SIZE - size,
                                  "attempt %" PRIu32 " of %" PRIu32 " has failed", job->attempt, job->tries);
     if (error == NULL)
         return;
-    int most = (int)tw__text_size(error, strlen(error), TW_STORE_MESSAGE - size - sizeof ": ");
-    snprintf(message + size, TW_STORE_MESSAGE - size, ": %.*s", most, error);
+    int most = (int)tw__text_size(error, strlen(error), TW_STORE_MESSAGE_SIZE - size - sizeof ": ");
+    snprintf(message + size, TW_STORE_MESSAGE_SIZE - size, ": %.*s", most, error);
 }
 
 /* ---- times ----------------------------------------------------------------------------------------------- */

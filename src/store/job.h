@@ -63,7 +63,8 @@ void tw__store_job_return(struct tw__store_job *job);
 
 /* Writes the news of an attempt that has failed: "queue 'q', id 'a': attempt 1 of 3 has failed: broke".
  * `dead`: it was the last one. `error` NULL: none is known. */
-void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, char message[TW_STORE_MESSAGE]);
+void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error,
+                        char message[TW_STORE_MESSAGE_SIZE]);
 
 /* When the next call is due; TW_NEVER: none comes. */
 uint64_t tw__store_job_next_due(const struct tw__store_job *job);

@@ -97,10 +97,10 @@ static int begin_looks(struct tw__store_reader *reader, int *cancelled)
 }
 
 /* Returns: `error`, noted for tw_store_message(). */
-static int end_looks(struct tw_store *store, int error, int cancelled)
+static int end_looks(const struct tw_store *store, int error, int cancelled)
 {
-    struct tw__store_reader *reader = &store->reader;
-    char message[TW_STORE_MESSAGE];
+    struct tw__store_reader *reader = store->reader;
+    char message[TW_STORE_MESSAGE_SIZE];
     if (error != 0)
         memcpy(message, reader->message, sizeof message);
     tw__store_db_roll_back(&reader->db); /* it has changed nothing */
@@ -109,9 +109,9 @@ static int end_looks(struct tw_store *store, int error, int cancelled)
     return error == 0 ? 0 : tw__store_failed(store, error, message);
 }
 
-int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg)
+int tw__store_look(const struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg)
 {
-    struct tw__store_reader *reader = &store->reader;
+    struct tw__store_reader *reader = store->reader;
     int cancelled, error;
     TW_ASSERT(store->pid == getpid());
     if (atomic_load(&reader->snapshot) == (uintptr_t)pthread_self()) {
@@ -126,9 +126,9 @@ int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, 
     return end_looks(store, error, cancelled);
 }
 
-int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg)
+int tw_store_snapshot(const struct tw_store *store, tw_store_looks_fn *looks, void *arg)
 {
-    struct tw__store_reader *reader = &store->reader;
+    struct tw__store_reader *reader = store->reader;
     int cancelled;
     TW_ASSERT(store->pid == getpid());
     TW_ASSERT(atomic_load(&reader->snapshot) != (uintptr_t)pthread_self());
@@ -179,7 +179,7 @@ static int get_task(struct tw__store_db *db, void *arg)
     return show(db, row, view);
 }
 
-int tw_store_get(struct tw_store *store, struct tw_store_name name, tw_store_visit_fn *visit, void *arg)
+int tw_store_get(const struct tw_store *store, struct tw_store_name name, tw_store_visit_fn *visit, void *arg)
 {
     struct view view = {.name = name,
                         .states = STATES | TW_STATE_DEAD,
@@ -187,7 +187,7 @@ int tw_store_get(struct tw_store *store, struct tw_store_name name, tw_store_vis
                         .limit = 1,
                         .visit = visit,
                         .arg = arg};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error = tw__store_name_check(&only_message, name);
     if (error != 0)
@@ -228,7 +228,7 @@ static int scan_queue(struct tw__store_db *db, void *arg)
                       : error;
 }
 
-int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+int tw_store_scan(const struct tw_store *store, const char *queue, const struct tw_store_range *range,
                   tw_store_visit_fn *visit, void *arg)
 {
     static const struct tw_store_range all = {0};
@@ -240,7 +240,7 @@ int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_sto
                         .limit = of->count > 0 ? of->count : UINT64_MAX,
                         .visit = visit,
                         .arg = arg};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STATE_DEAD) {
         snprintf(text, sizeof text,
                  "states is '%u': expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)",
@@ -303,7 +303,7 @@ static int ask(struct tw__store_db *db, void *arg)
     return error;
 }
 
-int tw_store_count(struct tw_store *store, const char *queue, bool dead, uint64_t *count)
+int tw_store_count(const struct tw_store *store, const char *queue, bool dead, uint64_t *count)
 {
     static const enum tw__store_statement which[2][2] = {{TW__STORE_COUNT_ALL, TW__STORE_COUNT},
                                                          {TW__STORE_COUNT_ALL_DEAD, TW__STORE_COUNT_DEAD}};
@@ -314,7 +314,7 @@ int tw_store_count(struct tw_store *store, const char *queue, bool dead, uint64_
     return error;
 }
 
-int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms)
+int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *next_ms)
 {
     struct question question = {
         .which = queue != NULL ? TW__STORE_NEXT : TW__STORE_NEXT_ALL, .queue = queue, .value = {TW_NEVER}};
@@ -324,15 +324,15 @@ int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms)
     return error;
 }
 
-static int check_name(struct tw_store *store, const char *queue)
+static int check_name(const struct tw_store *store, const char *queue)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error = tw__store_queue_check(&only_message, queue);
     return error == 0 ? 0 : tw__store_failed(store, error, text);
 }
 
-int tw_store_is_paused(struct tw_store *store, const char *queue, bool *paused)
+int tw_store_is_paused(const struct tw_store *store, const char *queue, bool *paused)
 {
     struct question question = {.which = TW__STORE_IS_PAUSED, .queue = queue};
     int error = check_name(store, queue);
@@ -380,7 +380,7 @@ static int show_queue(struct tw__store_db *db, struct queue_tour *tour, const ch
     return 0;
 }
 
-int tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg)
+int tw_store_queues(const struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg)
 {
     struct queue_tour tour = {.show = show_queue, .visit = visit, .arg = arg};
     return tw__store_look(store, visit_queues, &tour);
@@ -416,7 +416,7 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
     return 0;
 }
 
-int tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg)
+int tw_store_loads(const struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg)
 {
     struct queue_tour tour = {
         .queue = queue, .now_ms = tw_store_now(), .show = show_load, .visit_load = visit, .arg = arg};

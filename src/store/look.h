@@ -8,7 +8,7 @@
 #include "internal.h"
 
 /* Runs `work` in a transaction that reads. Returns: its result; an error is noted for tw_store_message(). */
-int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg);
+int tw__store_look(const struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg);
 
 /* Reads a task from a row of the statements with TW__STORE_COLUMNS. A task whose `next` has come by `now_ms`
  * is ready. It is valid until the statement goes on. max_late_ms is as in the file: 0 for a task that is

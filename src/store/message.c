@@ -8,21 +8,23 @@
 
 #include <stdio.h>
 
-int tw__store_failed(struct tw_store *store, int error, const char *message)
+int tw__store_failed(const struct tw_store *store, int error, const char *message)
 {
-    pthread_mutex_lock(&store->message_lock);
-    snprintf(store->message, sizeof store->message, "%s", message);
-    pthread_mutex_unlock(&store->message_lock);
+    struct tw__store_failure *failure = store->failure;
+    pthread_mutex_lock(&failure->lock);
+    snprintf(failure->message, sizeof failure->message, "%s", message);
+    pthread_mutex_unlock(&failure->lock);
     return error;
 }
 
-void tw_store_message(struct tw_store *store, char *message, size_t size)
+void tw_store_message(const struct tw_store *store, char *message, size_t size)
 {
+    struct tw__store_failure *failure = store->failure;
     TW_ASSERT(message != NULL || size == 0);
-    pthread_mutex_lock(&store->message_lock);
+    pthread_mutex_lock(&failure->lock);
     if (size > 0)
-        snprintf(message, size, "%s", store->message);
-    pthread_mutex_unlock(&store->message_lock);
+        snprintf(message, size, "%s", failure->message);
+    pthread_mutex_unlock(&failure->lock);
 }
 
 /* ---- errors --------------------------------------------------------------------------------------------- */

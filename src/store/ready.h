@@ -23,7 +23,7 @@ static inline bool tw__store_is_up_to(uint64_t place_ms, uint64_t seq, struct tw
 
 /* The handler of a queue. */
 struct tw__store_callee {
-    tw_handler_fn *handler;
+    tw_store_handler_fn *handler;
     void *arg;
     uint32_t at_once; /* jobs under way at most; 0: no limit of its own */
 };

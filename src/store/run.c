@@ -34,7 +34,7 @@ static int refuse_run(struct tw_store *store, int error, const char *format, ...
     __attribute__((format(printf, 3, 4)));
 static int refuse_run(struct tw_store *store, int error, const char *format, ...)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -46,7 +46,7 @@ static int refuse_run(struct tw_store *store, int error, const char *format, ...
 
 static bool has_handler(const struct tw_store *store, const char *queue)
 {
-    const struct tw__store_handler *handler = store->run.handlers;
+    const struct tw__store_handler *handler = store->run->handlers;
     while (handler != NULL &&
            (queue == NULL ? !handler->others : handler->others || strcmp(handler->queue, queue) != 0))
         handler = handler->next;
@@ -56,7 +56,7 @@ static bool has_handler(const struct tw_store *store, const char *queue)
 static int add_handler(struct tw_store *store, const struct tw__store_handler *like)
 {
     const char *queue = like->others ? NULL : like->queue;
-    if (store->run.runner != NULL)
+    if (store->run->runner != NULL)
         return refuse_run(store, TW_EINVAL, "the store runs: name its handlers before");
     if (has_handler(store, queue))
         return queue != NULL ? refuse_run(store, TW_EINVAL, "queue '%s' has a handler already", queue)
@@ -65,17 +65,17 @@ static int add_handler(struct tw_store *store, const struct tw__store_handler *l
     if (made == NULL)
         return refuse_run(store, TW_ENOMEM, "no memory");
     *made = *like;
-    made->next = store->run.handlers;
-    store->run.handlers = made;
+    made->next = store->run->handlers;
+    store->run->handlers = made;
     return 0;
 }
 
-int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_handler_fn *handler,
+int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once, tw_store_handler_fn *handler,
                     void *arg)
 {
     struct tw__store_handler made = {
         .handler = handler, .arg = arg, .at_once = at_once, .others = queue == NULL};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     TW_ASSERT(handler != NULL);
     int error = queue != NULL ? tw__store_queue_check(&only_message, queue) : 0;
@@ -83,15 +83,15 @@ int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once,
         return tw__store_failed(store, error, text);
     if (queue != NULL)
         memcpy(made.queue, queue, strlen(queue) + 1);
-    pthread_mutex_lock(&store->run.lock);
+    pthread_mutex_lock(&store->run->lock);
     error = add_handler(store, &made);
-    pthread_mutex_unlock(&store->run.lock);
+    pthread_mutex_unlock(&store->run->lock);
     return error;
 }
 
 void tw__store_handlers_free(struct tw_store *store)
 {
-    for (struct tw__store_handler *handler = store->run.handlers, *next; handler != NULL; handler = next) {
+    for (struct tw__store_handler *handler = store->run->handlers, *next; handler != NULL; handler = next) {
         next = handler->next;
         free(handler);
     }
@@ -108,7 +108,8 @@ static int check_run_option(struct tw__store_db *db, const char *name, uint64_t 
                                name, value, least, most);
 }
 
-static int check_run(struct tw__store_db *db, const struct tw_store *store, const struct tw_store_run *options)
+static int check_run(struct tw__store_db *db, const struct tw_store *store,
+                     const struct tw_store_run_options *options)
 {
     int error = tw__store_range_check(db, "flags", options->flags, 0, TW_STORE_RUN_STANDBY);
     if (error == 0)
@@ -118,11 +119,11 @@ static int check_run(struct tw__store_db *db, const struct tw_store *store, cons
     if (error == 0)
         error = check_run_option(db, "max_loaded", options->max_loaded, LOADED_MIN, LOADED_MAX);
     if (error == 0)
-        error =
-            tw__store_reserved_check(db, "tw_store_run", options->reserved, TW__GROW_ROOM(options->reserved));
-    if (error == 0 && store->run.handlers == NULL)
+        error = tw__store_reserved_check(db, "tw_store_run_options", options->reserved,
+                                         TW__GROW_ROOM(options->reserved));
+    if (error == 0 && store->run->handlers == NULL)
         error = tw__store_db_refuse(db, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
-    if (error == 0 && store->run.runner != NULL)
+    if (error == 0 && store->run->runner != NULL)
         error = tw__store_db_refuse(db, TW_EINVAL, "the store runs already");
     return error;
 }
@@ -134,7 +135,7 @@ static uint32_t processors(void)
 }
 
 /* Fills the defaults in. */
-static void fill_in(struct tw_store_run *options)
+static void fill_in(struct tw_store_run_options *options)
 {
     if (options->workers == 0)
         options->workers = processors();
@@ -162,7 +163,7 @@ static void free_runner(struct tw__store_runner *runner)
     free(runner);
 }
 
-static struct tw__store_runner *new_runner(struct tw_store *store, const struct tw_store_run *options)
+static struct tw__store_runner *new_runner(struct tw_store *store, const struct tw_store_run_options *options)
 {
     struct tw__store_runner *runner = calloc(1, sizeof *runner);
     if (runner == NULL)
@@ -183,7 +184,7 @@ static struct tw__store_runner *new_runner(struct tw_store *store, const struct 
 static int add_queues(struct tw__store_runner *runner)
 {
     struct tw__store_window *window = &runner->window;
-    for (const struct tw__store_handler *handler = runner->store->run.handlers; handler != NULL;
+    for (const struct tw__store_handler *handler = runner->store->run->handlers; handler != NULL;
          handler = handler->next) {
         struct tw__store_callee callee = {handler->handler, handler->arg, handler->at_once};
         if (handler->others)
@@ -197,14 +198,14 @@ static int add_queues(struct tw__store_runner *runner)
 /* Names the queues for a process that finds the file locked. */
 static void name_queues(struct tw__store_runner *runner)
 {
-    const struct tw__store_handler *handler = runner->store->run.handlers;
+    const struct tw__store_handler *handler = runner->store->run->handlers;
     char *text = runner->queues, shown[TW__STORE_RUN_TEXT];
     size_t room = sizeof runner->queues, used = 0;
     if (has_handler(runner->store, NULL))
         return;
     used += (size_t)snprintf(text, room, handler->next != NULL ? "queues" : "queue");
     for (; handler != NULL && used < room; handler = handler->next) {
-        const char *comma = handler == runner->store->run.handlers ? "" : ",";
+        const char *comma = handler == runner->store->run->handlers ? "" : ",";
         tw__store_show(shown, sizeof shown, handler->queue, strlen(handler->queue));
         used += (size_t)snprintf(text + used, room - used, "%s '%s'", comma, shown);
     }
@@ -255,9 +256,9 @@ static int start_runner(struct tw__store_runner *runner)
 
 /* ---- start and stop -------------------------------------------------------------------------------------- */
 
-static int start(struct tw_store *store, const struct tw_store_run *options)
+static int start(struct tw_store *store, const struct tw_store_run_options *options)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error = check_run(&only_message, store, options);
     if (error != 0)
@@ -274,7 +275,7 @@ static int start(struct tw_store *store, const struct tw_store_run *options)
     if (error == 0)
         error = start_runner(runner);
     if (error == 0) {
-        store->run.runner = runner;
+        store->run->runner = runner;
         return 0;
     }
     bool said = runner->window.message[0] != '\0';
@@ -283,13 +284,13 @@ static int start(struct tw_store *store, const struct tw_store_run *options)
     return error;
 }
 
-int tw_store_start(struct tw_store *store, const struct tw_store_run *options)
+int tw_store_start(struct tw_store *store, const struct tw_store_run_options *options)
 {
-    static const struct tw_store_run defaults = {0};
+    static const struct tw_store_run_options defaults = {0};
     TW_ASSERT(store->pid == getpid());
-    pthread_mutex_lock(&store->run.lock);
+    pthread_mutex_lock(&store->run->lock);
     int error = start(store, options != NULL ? options : &defaults);
-    pthread_mutex_unlock(&store->run.lock);
+    pthread_mutex_unlock(&store->run->lock);
     return error;
 }
 
@@ -298,26 +299,26 @@ int tw_store_stop(struct tw_store *store)
 {
     int error = 0;
     TW_ASSERT(store->pid == getpid());
-    pthread_mutex_lock(&store->run.lock);
-    struct tw__store_runner *runner = store->run.runner;
-    uint64_t ends = store->run.ends;
-    if (runner != NULL && !store->run.stopping) {
-        store->run.stopping = true;
-        pthread_mutex_unlock(&store->run.lock);
+    pthread_mutex_lock(&store->run->lock);
+    struct tw__store_runner *runner = store->run->runner;
+    uint64_t ends = store->run->ends;
+    if (runner != NULL && !store->run->stopping) {
+        store->run->stopping = true;
+        pthread_mutex_unlock(&store->run->lock);
         atomic_store(&runner->pool.stopping, true);
         tw__store_watch_wake(&runner->watch);
         pthread_join(runner->thread, NULL);
         error = runner->lost != 0 ? runner->lost : runner->stats.jobs > 0 ? runner->result : 0;
-        pthread_mutex_lock(&store->run.lock);
-        store->run.runner = NULL;
-        store->run.stopping = false;
-        store->run.ends++;
+        pthread_mutex_lock(&store->run->lock);
+        store->run->runner = NULL;
+        store->run->stopping = false;
+        store->run->ends++;
         free_runner(runner);
-        pthread_cond_broadcast(&store->run.ended);
+        pthread_cond_broadcast(&store->run->ended);
     }
-    while (runner != NULL && store->run.ends == ends) /* the next run's memory may be the same */
-        pthread_cond_wait(&store->run.ended, &store->run.lock);
-    pthread_mutex_unlock(&store->run.lock);
+    while (runner != NULL && store->run->ends == ends) /* the next run's memory may be the same */
+        pthread_cond_wait(&store->run->ended, &store->run->lock);
+    pthread_mutex_unlock(&store->run->lock);
     return error;
 }
 
@@ -332,12 +333,12 @@ static void read_stats(struct tw__store_runner *runner, struct tw_store_info *st
     pthread_mutex_unlock(&runner->lock);
 }
 
-void tw_store_stats(struct tw_store *store, struct tw_store_info *stats, size_t size)
+void tw_store_stats(const struct tw_store *store, struct tw_store_info *stats, size_t size)
 {
     struct tw_store_info all = {0};
-    pthread_mutex_lock(&store->run.lock);
-    if (store->run.runner != NULL)
-        read_stats(store->run.runner, &all);
-    pthread_mutex_unlock(&store->run.lock);
+    pthread_mutex_lock(&store->run->lock);
+    if (store->run->runner != NULL)
+        read_stats(store->run->runner, &all);
+    pthread_mutex_unlock(&store->run->lock);
     tw__grow_fill(stats, size, &all, sizeof all);
 }

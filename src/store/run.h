@@ -9,7 +9,7 @@
 
 struct tw__store_handler {
     struct tw__store_handler *next;
-    tw_handler_fn *handler;
+    tw_store_handler_fn *handler;
     void *arg;
     uint32_t at_once;
     bool others; /* of all queues without a handler of their own */

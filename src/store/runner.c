@@ -77,7 +77,7 @@ static void note_mending(struct tw__store_runner *runner)
 
 static void tell_of_task(struct tw__store_runner *runner, const struct tw__store_job *job, bool dead)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (runner->options.on_error == NULL)
         return;
     tw__store_job_tell(&job->job, dead, job->error, message);
@@ -470,7 +470,7 @@ static bool go_round(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     uint64_t now_ms = tw_store_now();
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     if (!has_files(runner))
         return false;
     bool seen = mend_order(runner, now_ms) == 0 && look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;

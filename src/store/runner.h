@@ -20,7 +20,7 @@ enum { TW__STORE_TOLD = 16 };
 
 struct tw__store_runner {
     struct tw_store *store;
-    struct tw_store_run options; /* without zeroes: the defaults are filled in */
+    struct tw_store_run_options options; /* without zeroes: the defaults are filled in */
     pthread_t thread;
     /* The runner's thread alone: */
     struct tw__store_lock file_lock; /* so that no other process runs the tasks */

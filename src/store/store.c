@@ -51,7 +51,7 @@ static void bind_message(struct tw__store_db *db, char *message, size_t size)
 /* Opens both connections. Returns: 0, or an error with a message. */
 static int open_both(struct tw_store *store, const char *path, char *message, size_t size)
 {
-    struct tw__store_db *writer = &store->writer.db, *reader = &store->reader.db;
+    struct tw__store_db *writer = &store->writer.db, *reader = &store->reader->db;
     bind_message(writer, message, size);
     bind_message(reader, message, size);
     int error = tw__store_open(writer, path, &store->options);
@@ -62,8 +62,35 @@ static int open_both(struct tw_store *store, const char *path, char *message, si
     if (error == 0) /* the reader may have opened another file, which has replaced this one meanwhile */
         error = tw__store_db_check_file(writer);
     bind_message(writer, store->writer.message, sizeof store->writer.message);
-    bind_message(reader, store->reader.message, sizeof store->reader.message);
+    bind_message(reader, store->reader->message, sizeof store->reader->message);
     return error;
+}
+
+/* Makes a store without connections. NULL: there is no memory. */
+static struct tw_store *new_store(const struct tw_store_options *options)
+{
+    struct whole {
+        struct tw_store store; /* the first member, so the block is freed by its address */
+        struct tw__store_reader reader;
+        struct tw__store_run run;
+        struct tw__store_failure failure;
+    } *whole = calloc(1, sizeof *whole);
+    if (whole == NULL)
+        return NULL;
+    struct tw_store *store = &whole->store;
+    store->reader = &whole->reader;
+    store->run = &whole->run;
+    store->failure = &whole->failure;
+    store->options = *options;
+    store->options.busy_ms = options->busy_ms > 0 ? options->busy_ms : BUSY_MS;
+    store->options.max_payload = options->max_payload > 0 ? options->max_payload : PAYLOAD;
+    store->pid = getpid();
+    pthread_mutex_init(&store->failure->lock, NULL);
+    pthread_mutex_init(&store->reader->lock, NULL);
+    pthread_mutex_init(&store->run->lock, NULL);
+    pthread_cond_init(&store->run->ended, NULL);
+    tw__store_writer_init(&store->writer);
+    return store;
 }
 
 int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
@@ -78,20 +105,11 @@ int tw_store_open(struct tw_store **store, const char *path, const struct tw_sto
     int error = check_options(path, options, to, room);
     if (error != 0)
         return error;
-    struct tw_store *made = calloc(1, sizeof *made);
+    struct tw_store *made = new_store(options);
     if (made == NULL) {
         snprintf(to, room, "no memory");
         return TW_ENOMEM;
     }
-    made->options = *options;
-    made->options.busy_ms = options->busy_ms > 0 ? options->busy_ms : BUSY_MS;
-    made->options.max_payload = options->max_payload > 0 ? options->max_payload : PAYLOAD;
-    made->pid = getpid();
-    pthread_mutex_init(&made->message_lock, NULL);
-    pthread_mutex_init(&made->reader.lock, NULL);
-    pthread_mutex_init(&made->run.lock, NULL);
-    pthread_cond_init(&made->run.ended, NULL);
-    tw__store_writer_init(&made->writer);
     error = open_both(made, path, to, room);
     if (error != 0)
         tw_store_close(made);
@@ -107,14 +125,14 @@ void tw_store_close(struct tw_store *store)
     TW_ASSERT(store->pid == getpid());
     tw_store_stop(store);
     tw__store_handlers_free(store);
-    tw__store_close(&store->reader.db);
+    tw__store_close(&store->reader->db);
     tw__store_close(&store->writer.db);
     tw__store_writer_fini(&store->writer);
-    pthread_cond_destroy(&store->run.ended);
-    pthread_mutex_destroy(&store->run.lock);
-    pthread_mutex_destroy(&store->reader.lock);
-    pthread_mutex_destroy(&store->message_lock);
-    free(store);
+    pthread_cond_destroy(&store->run->ended);
+    pthread_mutex_destroy(&store->run->lock);
+    pthread_mutex_destroy(&store->reader->lock);
+    pthread_mutex_destroy(&store->failure->lock);
+    free(store); /* and its parts: see new_store() */
 }
 
 /* ---- changes --------------------------------------------------------------------------------------------- */
@@ -136,7 +154,7 @@ static int check_all(struct tw__store_db *db, const struct tw_store_change *chan
 {
     int error = 0;
     for (size_t i = 0; i < n && error == 0; i++) {
-        char text[TW_STORE_MESSAGE];
+        char text[TW_STORE_MESSAGE_SIZE];
         struct tw__store_db only_message = {.message = text, .size = sizeof text};
         error = tw__store_change_check(&only_message, &changes[i], max_payload);
         if (error != 0 && n > 1)
@@ -149,7 +167,7 @@ static int check_all(struct tw__store_db *db, const struct tw_store_change *chan
 
 int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size_t n)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = message, .size = sizeof message};
     TW_ASSERT(store->pid == getpid());
     int error = check_all(&only_message, changes, n, store->options.max_payload);
@@ -211,8 +229,8 @@ int tw_store_flush(struct tw_store *store)
 {
     if (store->options.flags & TW_STORE_OPEN_LAZY)
         return tw__store_commit(store, nothing, NULL, true);
-    char message[TW_STORE_MESSAGE];
-    const struct tw__store_db *open = &store->reader.db;
+    char message[TW_STORE_MESSAGE_SIZE];
+    const struct tw__store_db *open = &store->reader->db;
     struct tw__store_db db = {
         .db = open->db, .file = open->file, .schema = open->schema, .message = message, .size = sizeof message};
     int error = tw__store_db_check_file(&db); /* without the reader's lock: somebody may be scanning */

@@ -76,12 +76,12 @@ static int check_span(const struct tw_geometry *g, uint32_t level, struct tw__wh
 
 static int check_levels(const struct tw_geometry *g, struct tw__wheel_text *text)
 {
-    if (g->levels >= 1 && g->levels <= TW_LEVELS_MAX)
+    if (g->levels >= 1 && g->levels <= TW_GEOMETRY_LEVELS_MAX)
         return 0;
     tw__wheel_text_put(text, "levels ");
     tw__wheel_text_number(text, g->levels);
     tw__wheel_text_put(text, ": must be 1 to ");
-    tw__wheel_text_number(text, TW_LEVELS_MAX);
+    tw__wheel_text_number(text, TW_GEOMETRY_LEVELS_MAX);
     return TW_EGEOMETRY;
 }
 
@@ -112,8 +112,8 @@ int tw_geometry_check(const struct tw_geometry *given, char *message, size_t siz
     if (error == 0)
         error = check_overflow(g, &text);
     for (uint32_t level = 0; error == 0 && level < g->levels; level++) {
-        if (g->level[level].slots < 2 || g->level[level].slots > TW_SLOTS_MAX)
-            error = out_of_range(&text, "slots", g->level[level].slots, level, 2, TW_SLOTS_MAX);
+        if (g->level[level].slots < 2 || g->level[level].slots > TW_GEOMETRY_SLOTS_MAX)
+            error = out_of_range(&text, "slots", g->level[level].slots, level, 2, TW_GEOMETRY_SLOTS_MAX);
         else
             error = check_span(g, level, &text);
     }
@@ -151,10 +151,10 @@ static bool is_bounded(const struct tw_geometry *g, uint32_t level)
     return level > 0 || (g->levels == 1 && g->overflow != TW_OVERFLOW_GROW);
 }
 
-/* The number of level descriptors in a wheel's memory: a growing wheel may need all TW_LEVELS_MAX. */
+/* The number of level descriptors in a wheel's memory: a growing wheel may need all TW_GEOMETRY_LEVELS_MAX. */
 static uint32_t room_for(const struct tw_geometry *g)
 {
-    return g->overflow == TW_OVERFLOW_GROW ? TW_LEVELS_MAX : g->levels;
+    return g->overflow == TW_OVERFLOW_GROW ? TW_GEOMETRY_LEVELS_MAX : g->levels;
 }
 
 static size_t header_size(uint32_t room)
@@ -216,7 +216,7 @@ static uint64_t upper_span(const struct tw_wheel *w, uint32_t level)
     const struct tw__wheel_ring *ring = &w->ring[level];
     if (level + 1 < w->levels)
         return ring[1].span;
-    if (w->overflow != TW_OVERFLOW_GROW || level + 1 == TW_LEVELS_MAX)
+    if (w->overflow != TW_OVERFLOW_GROW || level + 1 == TW_GEOMETRY_LEVELS_MAX)
         return 0;
     uint32_t step = ring->count >= 4 ? ring->count / 2 : ring->count;
     uint64_t span = tw__mul_saturating(ring->span, step);

@@ -10,7 +10,7 @@
 
 /* ---- walking --------------------------------------------------------------------------------------------- */
 
-int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_visit_fn *visit, void *arg)
+int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_wheel_visit_fn *visit, void *arg)
 {
     for (struct tw__link *link = list->link.next; link != &list->link; link = link->next) {
         int result = visit(arg, tw__wheel_timer_of(link));
@@ -26,7 +26,7 @@ struct tour {
     const struct tw_wheel *wheel;
     uint64_t until;
     uint64_t budget;
-    tw_visit_fn *visit;
+    tw_wheel_visit_fn *visit;
     void *arg;
 };
 
@@ -106,13 +106,13 @@ static int take_tour(struct tour *tour)
     return result;
 }
 
-int tw_wheel_visit_until(const struct tw_wheel *w, uint64_t tick, tw_visit_fn *visit, void *arg)
+int tw_wheel_visit_until(const struct tw_wheel *w, uint64_t tick, tw_wheel_visit_fn *visit, void *arg)
 {
     return take_tour(
         &(struct tour){.wheel = w, .until = tick, .budget = UINT64_MAX, .visit = visit, .arg = arg});
 }
 
-bool tw__wheel_visit_budget(const struct tw_wheel *w, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
+bool tw__wheel_visit_budget(const struct tw_wheel *w, uint64_t tick, uint32_t *budget, tw_wheel_visit_fn *visit,
                             void *arg)
 {
     TW_ASSERT(budget != NULL);
@@ -122,7 +122,7 @@ bool tw__wheel_visit_budget(const struct tw_wheel *w, uint64_t tick, uint32_t *b
     return all;
 }
 
-int tw_wheel_visit(const struct tw_wheel *w, tw_visit_fn *visit, void *arg)
+int tw_wheel_visit(const struct tw_wheel *w, tw_wheel_visit_fn *visit, void *arg)
 {
     return tw_wheel_visit_until(w, UINT64_MAX, visit, arg);
 }

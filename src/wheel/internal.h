@@ -262,6 +262,6 @@ void tw__wheel_bound_filed(struct tw_wheel *wheel, uint64_t deadline, bool front
 /* Updates bounds for a timer on this level that was moved to an earlier deadline in its slot. */
 void tw__wheel_bound_lowered(struct tw_wheel *wheel, uint32_t level, uint64_t deadline);
 /* Visits the timers of one list until a visit returns a value other than 0. Returns that value, or 0. */
-int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_visit_fn *visit, void *arg);
+int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_wheel_visit_fn *visit, void *arg);
 
 #endif

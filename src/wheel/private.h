@@ -23,8 +23,8 @@ void tw__wheel_on_grow(struct tw_wheel *wheel, tw__grow_fn *grow, void *arg);
  * Returns: true if all timers that are due by `tick` were visited; false if the budget was used up first, or
  * `visit` ended the visit.
  * Cost: O(levels + occupied slots that start at or before `tick` + *budget). */
-bool tw__wheel_visit_budget(const struct tw_wheel *wheel, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
-                            void *arg);
+bool tw__wheel_visit_budget(const struct tw_wheel *wheel, uint64_t tick, uint32_t *budget,
+                            tw_wheel_visit_fn *visit, void *arg);
 
 /* Prefetches the timer's neighbours, to which tw_wheel_cancel() writes. A caller that has other work to do
  * before it cancels does not wait for that memory afterwards. Changes nothing, and may be called for a timer

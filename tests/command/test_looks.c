@@ -39,7 +39,7 @@ static void make_file(char path[])
 {
     struct tw_store *store;
     struct tw_store_change changes[QUEUES];
-    char folder[SCRATCH], names[QUEUES][8], message[TW_STORE_MESSAGE];
+    char folder[SCRATCH], names[QUEUES][8], message[TW_STORE_MESSAGE_SIZE];
     assert_int_equal(scratch_folder(folder, "looks"), 0);
     snprintf(path, SCRATCH + 8, "%s/s.db", folder);
     assert_int_equal(tw_store_open(&store, path, NULL, message, sizeof message), 0);

@@ -130,7 +130,7 @@ static int64_t since_begin(uint64_t ms)
 /* The reply of a call that returns 1, 0 or an error. */
 static void tell(int64_t result)
 {
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     tw_store_message(home.store, message, sizeof message);
     if (result == TW_EGONE)
         puts("gone");
@@ -207,7 +207,7 @@ static enum tw_answer keep(void *arg, struct tw_job *job)
 
 static void start(void)
 {
-    struct tw_store_run options = {.workers = 1};
+    struct tw_store_run_options options = {.workers = 1};
     if (tw_store_handle(home.store, NULL, 0, keep, NULL) != 0 || tw_store_start(home.store, &options) != 0)
         refuse("the run does not start", "");
     runner_idle(home.store);

@@ -68,7 +68,7 @@ static store_time at(int ms)
 static const store_time far = at(2000000000) + hours(1000000);
 
 /* The tasks of a queue: "id@due id@due ...", with a "!" behind a dead task. */
-static std::string list(store &tasks, const scan_range &range = scan_range(), const char *queue = "q")
+static std::string list(const store &tasks, const scan_range &range = scan_range(), const char *queue = "q")
 {
     std::string all;
     const status seen = tasks.scan(queue, range, [&all](const stored &task) {
@@ -80,7 +80,7 @@ static std::string list(store &tasks, const scan_range &range = scan_range(), co
     return all;
 }
 
-static std::string dead(store &tasks)
+static std::string dead(const store &tasks)
 {
     return list(tasks, scan_range().states(TW_STATE_DEAD));
 }
@@ -518,6 +518,23 @@ TEST_CASE("a pause holds the tasks of a queue")
     CHECK(post.sent == 0);
     CHECK(tasks.pause("q", false).made());
     EVENTUALLY(post.sent == 2);
+}
+
+TEST_CASE("a file has the mark of a restored backup until it is taken away")
+{
+    folder place;
+    store tasks(place.file());
+    const store &look = tasks;
+    bool restored = true;
+    CHECK(look.is_restored(restored).ok());
+    CHECK_FALSE(restored);
+    CHECK(tasks.mark_restored().made());
+    CHECK_FALSE(tasks.mark_restored().made());
+    CHECK(look.is_restored(restored).ok());
+    CHECK(restored);
+    CHECK(tasks.mark_restored(false).made());
+    CHECK(look.is_restored(restored).ok());
+    CHECK_FALSE(restored);
 }
 
 TEST_CASE("a second run is refused, or stands by")

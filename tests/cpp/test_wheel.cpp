@@ -425,7 +425,7 @@ TEST_CASE("a geometry that is not valid is refused with the value and the valid 
 
 TEST_CASE("more levels than there can be are refused, not cut off")
 {
-    static const tw_level all[TW_LEVELS_MAX + 1] = {};
+    static const tw_level all[TW_GEOMETRY_LEVELS_MAX + 1] = {};
     tw_geometry geometry{};
     geometry = tickwheel::make_geometry({all[0]});
     CHECK(geometry.levels == 1);

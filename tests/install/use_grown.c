@@ -39,7 +39,7 @@ SIZE(tw_store_options, max_payload, 16, 56);
 SIZE(tw_store_delayed, max_late_ms, 104, 144);
 SIZE(tw_store_change, found, 164, 184);
 SIZE(tw_store_range, count, 32, 56);
-SIZE(tw_store_run, arg, 40, 80);
+SIZE(tw_store_run_options, arg, 40, 80);
 SIZE(tw_loop_options, arg, 24, 64);
 SIZE(tw_loop_driver, lingers, 24, 64);
 SIZE(tw_executor_driver, close, 16, 56);
@@ -314,7 +314,7 @@ static void executor(void)
 
 /* ---- the store ------------------------------------------------------------------------------------------- */
 
-static char text[TW_STORE_MESSAGE];
+static char text[TW_STORE_MESSAGE_SIZE];
 
 static struct tw_store *opened(void)
 {
@@ -433,7 +433,7 @@ static void run(void)
 {
     GUARDED(struct tw_store_info) mine;
     struct tw_store *store = opened();
-    struct tw_store_run options = {.workers = 1, .on_error = tell, .arg = &told};
+    struct tw_store_run_options options = {.workers = 1, .on_error = tell, .arg = &told};
     struct tw_store_delayed a = delayed("a");
     CHECK(sem_init(&told, 0, 0) == 0);
     CHECK(tw_store_put(store, &a, 0, NULL) == 0);

@@ -12,7 +12,7 @@ int main(void)
 {
     struct tw_store *store;
     struct tw_store_delayed task;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     enum tw_cancel found = TW_CANCEL_GONE;
     uint64_t count = 0;
     if (tw_store_open(&store, "use_store.db", NULL, message, sizeof message) != 0) {

@@ -217,7 +217,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-void attach(tw_due_fn *due, uint32_t budget)
+void attach(tw_loop_due_fn *due, uint32_t budget)
 {
     struct tw_loop_options options = {.due = due, .budget = budget};
     assert_int_equal(kind.attach(&loop, base, wheel, &options), 0);

@@ -43,7 +43,7 @@ extern unsigned calls, since, since_max;
 void *__real_calloc(size_t n, size_t size);
 
 /* Puts the wheel into the loop. */
-void attach(tw_due_fn *due, uint32_t budget);
+void attach(tw_loop_due_fn *due, uint32_t budget);
 
 /* No timer is pending any more: stops the loop, unless the loop must end by itself. */
 void done(void);

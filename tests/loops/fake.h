@@ -40,7 +40,7 @@ static inline uint64_t fake_now(void *arg)
 static const struct tw_loop_driver fake_driver = {.arm = fake_arm, .close = fake_close, .now = fake_now};
 
 /* A wheel at tick 100 in a loop at 5 s; `due` receives the fake. */
-static inline void fake_open(struct fake *fake, tw_due_fn *due, uint32_t budget)
+static inline void fake_open(struct fake *fake, tw_loop_due_fn *due, uint32_t budget)
 {
     struct tw_loop_options options = {.due = due, .budget = budget, .arg = fake};
     *fake = (struct fake){.now_ns = UINT64_C(5000000000), .at_ns = UINT64_MAX, .wheel = wheel_of(NULL, 100)};

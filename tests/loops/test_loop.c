@@ -77,7 +77,7 @@ static void attach_with(const struct tw_loop_options *options, const struct tw_l
     assert_int_equal(tw_loop_new(&loop, wheel, options, driver, &fake), 0);
 }
 
-static void attach(const struct tw_geometry *geometry, uint64_t tick, tw_due_fn *due)
+static void attach(const struct tw_geometry *geometry, uint64_t tick, tw_loop_due_fn *due)
 {
     struct tw_loop_options options = {.due = due};
     wheel = wheel_of(geometry, tick);

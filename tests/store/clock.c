@@ -136,11 +136,11 @@ static struct runner *find_timer(int fd)
 
 static struct runner *runner_of(struct tw_store *store)
 {
-    pthread_mutex_lock(&store->run.lock);
+    pthread_mutex_lock(&store->run->lock);
     pthread_mutex_lock(&lock);
-    struct runner *runner = store->run.runner != NULL ? find(&store->run.runner->watch) : NULL;
+    struct runner *runner = store->run->runner != NULL ? find(&store->run->runner->watch) : NULL;
     pthread_mutex_unlock(&lock);
-    pthread_mutex_unlock(&store->run.lock);
+    pthread_mutex_unlock(&store->run->lock);
     if (runner != NULL)
         return runner;
     fprintf(stderr, "the store does not run\n");
@@ -412,9 +412,9 @@ static uint64_t number(const uint64_t *of)
 
 static bool is_stopping(struct tw_store *store)
 {
-    pthread_mutex_lock(&store->run.lock);
-    bool stopping = store->run.runner != NULL && atomic_load(&store->run.runner->pool.stopping);
-    pthread_mutex_unlock(&store->run.lock);
+    pthread_mutex_lock(&store->run->lock);
+    bool stopping = store->run->runner != NULL && atomic_load(&store->run->runner->pool.stopping);
+    pthread_mutex_unlock(&store->run->lock);
     return stopping;
 }
 

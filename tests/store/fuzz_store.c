@@ -183,7 +183,7 @@ static void change(struct tw_store *store)
     check(store, store_replay(store, (struct tw_store_name){"q", {&id, sizeof id}}, 9));
     check(store, tw_store_flush(store));
     if (sqlite3_open(fixture->path, &db) == SQLITE_OK) {
-        char text[TW_STORE_MESSAGE];
+        char text[TW_STORE_MESSAGE_SIZE];
         int error = tw_store_apply_on(db, NULL, changes, 3, text, sizeof text);
         require(error == 0 || text[0] != '\0', "an error without a message");
         sqlite3_exec(db,
@@ -230,7 +230,7 @@ static void run_on(struct tw_store *store)
 /* On a clock that stands still tasks that repeat come to an end. */
 static void run(struct tw_store *store)
 {
-    struct tw_store_run options = {.workers = 2, .on_error = hurry};
+    struct tw_store_run_options options = {.workers = 2, .on_error = hurry};
     clock_stop(0);
     check(store, tw_store_handle(store, NULL, 0, answer, NULL));
     int error = tw_store_start(store, &options);
@@ -253,7 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {.at = data, .left = size};
     struct bytes file = {malloc(valid.size), valid.size}, log = {malloc(valid_log.size), valid_log.size};
-    char text[TW_STORE_MESSAGE] = "";
+    char text[TW_STORE_MESSAGE_SIZE] = "";
     struct tw_store_options options = {.busy_ms = 10};
     struct tw_store *store = NULL;
     uint64_t first = damage_take(&input, 1);

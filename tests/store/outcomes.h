@@ -47,7 +47,7 @@ static inline int store_is_paused(struct tw_store *store, const char *queue)
 static inline int store_restored(struct tw_store *store, bool restored)
 {
     bool changed = false;
-    int error = tw_store_restored(store, restored, &changed);
+    int error = tw_store_mark_restored(store, restored, &changed);
     return error == 0 ? changed : error;
 }
 

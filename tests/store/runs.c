@@ -413,7 +413,7 @@ static const char *end_dead_periods(struct tw_store *store)
     runs.dead_wrong = NULL;
     for (unsigned i = 0; i < runs.dead_count && runs.dead_wrong == NULL; i++) {
         struct dead_period *dead = &runs.dead[i];
-        char id[TW_STORE_NAME_MAX + 1], again[16] = "";
+        char id[TW_STORE_ANY_ID_MAX + 1], again[16] = "";
         size_t size;
         const void *of = ledger_id(dead->task, &size);
         enum tw_cancel found = TW_CANCEL_GONE;
@@ -567,7 +567,7 @@ static bool is_over(struct tw_store *store, const bool *paused)
 
 static const char *run(struct tw_store *store, const bool *paused, uint32_t workers)
 {
-    struct tw_store_run options = {.workers = workers, .max_jobs = 1 + workers * 3};
+    struct tw_store_run_options options = {.workers = workers, .max_jobs = 1 + workers * 3};
     if (tw_store_start(store, &options) != 0)
         return "the store does not start";
     int64_t began_s = eventually_clock();

@@ -14,7 +14,7 @@ const struct tw_store_options patient = {.busy_ms = 1000 * EVENTUALLY_S};
 
 static void open_store(struct fixture *fixture)
 {
-    char text[TW_STORE_MESSAGE] = "";
+    char text[TW_STORE_MESSAGE_SIZE] = "";
     int error = tw_store_open(&fixture->store, fixture->path, &patient, text, sizeof text);
     if (error != 0)
         fail_msg("%s: %s (%s)", fixture->path, text, tw_store_strerror(error));
@@ -197,7 +197,7 @@ const char *scan(struct tw_store *store, const struct tw_store_range *range)
 
 const char *message(struct tw_store *store)
 {
-    static char text[TW_STORE_MESSAGE];
+    static char text[TW_STORE_MESSAGE_SIZE];
     tw_store_message(store, text, sizeof text);
     return text;
 }

@@ -330,7 +330,7 @@ static void a_task_that_was_put_too_late_overtakes_no_queue(void **state)
     put(store, "k1", now_ms + 10);
     put(store, "k2", now_ms + 20);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1, .max_jobs = 1}), 0);
     runner_idle(store);
     runner_look_away(true);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('another', 'late', 5)");

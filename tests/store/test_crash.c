@@ -168,7 +168,7 @@ static void move_log(struct world *world)
 static bool open_all(struct world *world)
 {
     struct tw_store_options options = {.flags = world->kind->lazy ? TW_STORE_OPEN_LAZY : 0, .busy_ms = 100};
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     world->db = NULL;
     world->store = NULL;
     int error = tw_store_open(&world->store, world->path, &options, message, sizeof message);

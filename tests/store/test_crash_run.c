@@ -152,8 +152,8 @@ static void move_log(const struct world *world)
 /* Opens the file and runs it. Returns false if the power goes off meanwhile. */
 static bool begin(struct world *world)
 {
-    struct tw_store_run options = {.workers = 2};
-    char text[TW_STORE_MESSAGE] = "";
+    struct tw_store_run_options options = {.workers = 2};
+    char text[TW_STORE_MESSAGE_SIZE] = "";
     world->store = NULL;
     int error = tw_store_open(&world->store, world->path, NULL, text, sizeof text);
     if (error == 0)

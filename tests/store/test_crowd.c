@@ -146,7 +146,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
 
 static void run_tasks(struct child *child)
 {
-    struct tw_store_run options = {.flags = TW_STORE_RUN_STANDBY, .workers = 2};
+    struct tw_store_run_options options = {.flags = TW_STORE_RUN_STANDBY, .workers = 2};
     struct tw_store_info stats = {0};
     if (tw_store_handle(child->store, "q", 0, handle, child) != 0 ||
         tw_store_start(child->store, &options) != 0)
@@ -167,7 +167,7 @@ static void be_born(const struct world *world, const struct seat *seat, uint64_t
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(world->notes[0]);
     rng_init(&child.rng, seed);
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     if (tw_store_open(&child.store, world->fixture->path, &patient, text, sizeof text) != 0) {
         fprintf(stderr, "test_store_crowd: process %u: %s\n", seat->who, text);
         _exit(3);

@@ -198,7 +198,7 @@ static void install_makes_the_tables_that_the_library_makes(void **state)
     struct fixture own = another(state);
     const struct fixture *made = *state;
     sqlite3 *db = open_loaded(&own);
-    char sql[PATH_SIZE + 32], text[TW_STORE_MESSAGE];
+    char sql[PATH_SIZE + 32], text[TW_STORE_MESSAGE_SIZE];
     assert_string_equal(other_ask(db, "SELECT tw_install()"), "1");
     assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "wal");
     assert_string_equal(other_ask(db, "SELECT tw_install()"), "0");

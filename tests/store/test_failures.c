@@ -83,7 +83,7 @@ static int apply_on(struct fixture *fixture)
 {
     struct tw_store_change change = {.verb = TW_STORE_VERB_PUT,
                                      .task = {.queue = "q", .id = tw_text("d"), .due_ms = 40}};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     (void)fixture;
     return tw_store_apply_on(own, NULL, &change, 1, text, sizeof text);
 }
@@ -222,7 +222,7 @@ static const struct call calls[] = {
 /* Every statement is prepared anew, but for the rollback, as after opening. */
 static void forget_statements(struct tw_store *store)
 {
-    struct tw__store_db *dbs[] = {&store->writer.db, &store->reader.db};
+    struct tw__store_db *dbs[] = {&store->writer.db, &store->reader->db};
     for (int i = 0; i < 2; i++) {
         int error;
         tw__store_db_fini(dbs[i]);
@@ -338,7 +338,7 @@ static void many_new_tasks_survive_that_memory_ends(void **state)
 static void opening_survives_that_memory_ends(void **state)
 {
     struct fixture *fixture = *state;
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     for (int fresh = 0; fresh < 2; fresh++) {
         bool happened = true;
         for (long n = 1; happened; n = after(n)) {
@@ -417,9 +417,9 @@ static void a_forecast_that_is_interrupted_has_no_counts(void **state)
     sqlite3 *db = other_open(fixture);
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', 'id ' || i, 5 FROM n");
-    sqlite3_progress_handler(fixture->store->reader.db.db, 1000, stop_at_once, NULL);
+    sqlite3_progress_handler(fixture->store->reader->db.db, 1000, stop_at_once, NULL);
     assert_int_equal(tw_store_forecast(fixture->store, "q", 1000, 1, counts), TW_EINTERRUPTED);
-    sqlite3_progress_handler(fixture->store->reader.db.db, 0, NULL, NULL);
+    sqlite3_progress_handler(fixture->store->reader->db.db, 0, NULL, NULL);
     assert_int_equal(counts[0], 9);
     assert_int_equal(tw_store_forecast(fixture->store, "q", 1000, 1, counts), 0);
     assert_int_equal(counts[0], 1000);
@@ -462,7 +462,7 @@ static void a_read_that_fails_is_no_damage(void **state)
 {
     struct fixture *fixture = *state;
     struct tw_store *store;
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     put(fixture->store, "a", 1);
     tw_store_close(fixture->store); /* the next one reads from the disk */
     fixture->store = NULL;
@@ -587,7 +587,7 @@ static void threads_that_share_a_commit_that_fails_are_told(void **state)
 static void a_file_that_cannot_be_written_is_refused(void **state)
 {
     struct fixture *fixture = *state;
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     tw_store_close(fixture->store);
     fixture->store = NULL;
     faulty_readonly(true);

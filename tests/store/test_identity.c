@@ -54,7 +54,7 @@ static void put_new_in_place(const struct fixture *fixture);
 
 static void note_handed_out(const struct fixture *fixture)
 {
-    atomic_store(&handed_out, atomic_load(&fixture->store->run.runner->pool.tail));
+    atomic_store(&handed_out, atomic_load(&fixture->store->run->runner->pool.tail));
 }
 
 int __wrap_tw__store_claim(struct tw__store_db *db, void *batch)
@@ -105,7 +105,7 @@ static struct tw_store *store_of(void **state)
 static struct tw_store *open_there(const struct fixture *fixture)
 {
     struct tw_store *store;
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     if (tw_store_open(&store, fixture->path, &patient, text, sizeof text) != 0)
         fail_msg("%s", text);
     return store;
@@ -315,7 +315,7 @@ static void a_connection_of_the_caller_is_checked_too(void **state)
     struct fixture *fixture = *state;
     struct tw_store_change change = {.verb = TW_STORE_VERB_PUT,
                                      .task = {.queue = "q", .id = tw_text("x"), .due_ms = 5}};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     sqlite3 *db = other_open(fixture);
     assert_int_equal(tw_store_apply_on(db, NULL, &change, 1, text, sizeof text), 0);
     replace_file(fixture);
@@ -349,7 +349,7 @@ static void a_rename_while_a_store_is_opened_is_seen(void **state)
 {
     struct fixture *fixture = *state;
     struct tw_store *store;
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     make_new(fixture);
     meanwhile_fixture = fixture;
     meanwhile = put_new_in_place;
@@ -379,7 +379,7 @@ static void a_run_does_not_begin_on_a_file_that_was_replaced(void **state)
 
 static void start_noting(struct tw_store *store, struct calls *calls, struct errors *errors, unsigned flags)
 {
-    struct tw_store_run options = {.flags = flags, .workers = 1, .on_error = note_error, .arg = errors};
+    struct tw_store_run_options options = {.flags = flags, .workers = 1, .on_error = note_error, .arg = errors};
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
 }
@@ -586,7 +586,7 @@ static void a_job_of_a_replaced_file_does_not_begin_while_the_run_commits(void *
     put(fixture->store, "b", 6);
     put(fixture->store, "c", tw_store_now() + SOON_MS);
     start_noting(fixture->store, &calls, &errors, 0);
-    const struct tw__store_pool *pool = &fixture->store->run.runner->pool;
+    const struct tw__store_pool *pool = &fixture->store->run->runner->pool;
     runner_idle(fixture->store);
     clock_pass(1);
     wait_for_calls(&calls, 1);

@@ -166,7 +166,7 @@ static void compare_file(struct world *world, struct tw_store *store, const stru
 static void kill_one(struct world *world)
 {
     struct step step;
-    char message[TW_STORE_MESSAGE];
+    char message[TW_STORE_MESSAGE_SIZE];
     struct tw_store *store;
     world->options.flags =
         rng_below(&world->rng, 3) == 0 ? TW_STORE_OPEN_LAZY : 0; /* a kill takes nothing from it */

@@ -423,7 +423,7 @@ static enum tw_answer note_in_turn(void *arg, struct tw_job *job)
 
 static void start_one_worker(struct tw_store *store, struct sequence *sequence)
 {
-    struct tw_store_run options = {.workers = 1, .max_loaded = 1000};
+    struct tw_store_run_options options = {.workers = 1, .max_loaded = 1000};
     assert_int_equal(tw_store_handle(store, NULL, 0, note_in_turn, sequence), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
 }
@@ -564,7 +564,8 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
     put_many(store, "q", TASKS, begin_ms, STEP);
     assert_int_equal(store_pause(store, "q", true), 1);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_series, &series), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_loaded = 1000}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1, .max_loaded = 1000}),
+                     0);
     runner_idle(store);
     for (int i = 0; i < SERIES; i++) {
         id[1] = (char)('a' + i);
@@ -603,7 +604,7 @@ static uint64_t known_queues(struct tw_store *store)
 {
     runner_look_away(true);
     runner_idle(store);
-    uint64_t count = store->run.runner->window.queues.count;
+    uint64_t count = store->run->runner->window.queues.count;
     runner_look_away(false);
     runner_idle(store); /* it went to sleep without an eye on the files */
     return count;
@@ -703,7 +704,7 @@ static void start_small(struct tw_store *store, struct calls *calls)
     calls_init(calls);
     clock_stop(0);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_loaded = 1000}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.max_loaded = 1000}), 0);
     runner_idle(store);
 }
 
@@ -712,7 +713,7 @@ static uint64_t entries_in_memory(struct tw_store *store)
 {
     runner_look_away(true);
     runner_idle(store);
-    const struct tw__store_window *window = &store->run.runner->window;
+    const struct tw__store_window *window = &store->run->runner->window;
     uint64_t count = window->loaded;
     for (const struct tw__link *link = window->free.next; link != &window->free; link = link->next)
         count++;
@@ -763,14 +764,14 @@ static void a_burst_of_one_queue_among_many_drops_no_other(void **state)
     sqlite3 *db = other_open(*state);
     put_queues(db, 500, 2);
     start_small(store, &calls);
-    uint64_t moves_ms = store->run.runner->window.load_at_ms;
+    uint64_t moves_ms = store->run->runner->window.load_at_ms;
     clock_pass(1000);
     put_many(store, "user:7", 40, tw_store_now() + 400000, 1);
     runner_idle(store);
     put_many(store, "user:8", 1, tw_store_now() + 400000, 1);
     runner_idle(store);
     assert_int_equal(stats_of(store).loaded, 1041);
-    assert_int_equal(store->run.runner->window.load_at_ms, moves_ms);
+    assert_int_equal(store->run->runner->window.load_at_ms, moves_ms);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
     clock_go();
@@ -804,7 +805,7 @@ static void tasks_that_are_due_together_have_their_own_fates(void **state)
 {
     enum { N = 2 * TW__STORE_MANY, CALLED = N / 8 * 5 };
     struct tw_store *store = store_of(state);
-    struct tw_store_run options = {.workers = N, .max_bytes = 20500};
+    struct tw_store_run_options options = {.workers = N, .max_bytes = 20500};
     struct calls calls;
     char id[16];
     calls_init(&calls);
@@ -842,7 +843,7 @@ static void tasks_that_are_due_together_have_their_own_fates(void **state)
 static void a_number_that_another_queue_has_now_calls_no_stranger(void **state)
 {
     struct tw_store *store = store_of(state);
-    struct tw_store_run options = {.workers = 256, .max_loaded = 1000};
+    struct tw_store_run_options options = {.workers = 256, .max_loaded = 1000};
     struct calls old, new;
     sqlite3 *db = other_open(*state);
     calls_init(&old);
@@ -892,7 +893,7 @@ static void change_some(struct tw_store *store, sqlite3 *db, int n, uint64_t due
 /* Starts a run that claims n tasks of "q" in one commit. Each has a worker, and waits for its answer. */
 static void claim_together(struct tw_store *store, struct calls *calls, uint32_t n)
 {
-    struct tw_store_run options = {.workers = n};
+    struct tw_store_run_options options = {.workers = n};
     calls_init(calls);
     calls->answer = TW_ANSWER_LATER;
     clock_stop(0);

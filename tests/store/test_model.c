@@ -37,7 +37,7 @@ struct world {
 
 static void fail_step(const struct world *world, const char *wrong)
 {
-    char message[TW_STORE_MESSAGE] = "";
+    char message[TW_STORE_MESSAGE_SIZE] = "";
     tw_store_message(world->fixture->store, message, sizeof message);
     fprintf(stderr, "test_store_model: %s: %s (seed %" PRIu64 ", step %" PRIu64 "; the last error: %s)\n",
             world->doing, wrong, world->seed, world->steps, message);

@@ -54,7 +54,7 @@ static int open_nothing(const char *path, int flags, int mode)
 }
 
 /* Opens the fixture's file, whose own store is closed first. Returns the error; the message is in `text`. */
-static char text[TW_STORE_MESSAGE];
+static char text[TW_STORE_MESSAGE_SIZE];
 static int reopen(struct fixture *fixture, const struct tw_store_options *options)
 {
     tw_store_close(fixture->store);

@@ -606,7 +606,7 @@ static bool passed(bool there)
 static void a_job_does_not_begin_for_an_earlier_call(void **state)
 {
     struct tw_store *store = store_of(state);
-    const struct tw_store_run one_worker = {.workers = 1};
+    const struct tw_store_run_options one_worker = {.workers = 1};
     struct calls calls;
     sqlite3 *db = other_open(*state);
     keep_first(&calls);

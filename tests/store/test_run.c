@@ -318,7 +318,7 @@ static void a_retry_and_a_period_come_behind_the_tasks_of_their_time(void **stat
     assert_int_equal(store_put(store, &task, 0), 1);
     put(store, "z", now_ms);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1}), 0);
     wait_for_calls(&calls, 2);
     put(store, "y", now_ms + 1000);
     tw_job_retry_at(calls.kept[1], now_ms + 1000);
@@ -557,7 +557,7 @@ static void stop_twice(struct tw_store *store, void *(*first)(void *))
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
-    waiting.ended = &store->run.ended;
+    waiting.ended = &store->run->ended;
     put(store, "x", 5);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
@@ -734,7 +734,7 @@ static void a_run_tells_of_tasks_that_fail_and_die(void **state)
 {
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct tw_store_run_options options = {.workers = 1, .on_error = note_news, .arg = &news};
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_ANSWER_RETRY;
@@ -765,7 +765,7 @@ static void a_run_tells_of_a_damaged_row_once_and_calls_the_others(void **state)
 {
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct tw_store_run_options options = {.workers = 1, .on_error = note_news, .arg = &news};
     struct calls calls;
     struct seen seen = {.text = ""};
     sqlite3 *db = other_open(*state);
@@ -808,7 +808,7 @@ static void a_first_failure_after_a_crash_is_told_once(void **state)
 {
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct tw_store_run_options options = {.workers = 1, .on_error = note_news, .arg = &news};
     struct tw_store_delayed task = {
         .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 4, .backoff_ms = 40};
     struct calls calls;
@@ -839,7 +839,7 @@ static void a_failure_is_told_once_if_the_retry_is_at_the_due_time(void **state)
 {
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct tw_store_run_options options = {.workers = 1, .on_error = note_news, .arg = &news};
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 4};
     struct calls calls;
     calls_init(&calls);
@@ -864,7 +864,7 @@ static void each_period_tells_of_its_first_failure(void **state)
 {
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct tw_store_run_options options = {.workers = 1, .on_error = note_news, .arg = &news};
     struct tw_store_delayed task = {.queue = "q",
                                     .id = tw_text("x"),
                                     .due_ms = tw_store_now(), /* the next period comes after the retries */
@@ -898,7 +898,7 @@ static void a_run_tells_of_a_task_that_dies_with_its_process(void **state)
 {
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct tw_store_run_options options = {.workers = 1, .on_error = note_news, .arg = &news};
     struct calls calls;
     calls_init(&calls);
     put(store, "x", 5);
@@ -924,7 +924,7 @@ static void an_answer_may_come_later_from_another_thread(void **state)
     put(store, "y", 6);
     put(store, "z", 7); /* its call follows the returns of the others */
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1}), 0);
     wait_for_answers(store, 1);
     runner_idle(store);
     assert_string_equal(scan(store, NULL), "x@5* y@6*");
@@ -1032,7 +1032,7 @@ static void a_worker_that_is_free_gets_a_job_before_an_answer_comes(void **state
     for (; id[0] <= '8'; id[0]++)
         put(store, id, 5);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1}), 0);
     wait_for_calls(&calls, 1);
     runner_look_away(true); /* the file is quiet: the next look would come later */
     runner_idle(store);
@@ -1185,7 +1185,8 @@ static void tasks_that_are_too_late_are_dropped(void **state)
     put_late(store, "on time", 0, TW_STORE_ON_TIME, 0);
     put_late(store, "no limit", 10000000, 0, 0);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0); /* keeps the order */
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1}),
+                     0); /* keeps the order */
     assert_string_equal(wait_for_calls(&calls, 3), "good/1 on time/1 no limit/1");
     wait_for_answers(store, 3);
     runner_idle(store);
@@ -1217,7 +1218,7 @@ static void many_tasks_that_are_too_late_need_few_commits(void **state)
     put(store, "good", 5);
     long before = atol(other_ask(db, "SELECT changes >> 20 FROM tw_meta"));
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1, .max_jobs = 1}), 0);
     assert_string_equal(wait_for_calls(&calls, 1), "good/1");
     wait_for_answers(store, 1);
     assert_int_equal(stats_of(store).dropped, MANY);
@@ -1512,7 +1513,7 @@ static void queues_are_merged_in_the_order_of_due_times(void **state)
     assert_int_equal(store_pause(store, "c", true), 1);
     for (int i = 0; i < 3; i++)
         assert_int_equal(tw_store_handle(store, names[i], i == 1 ? 0 : 1, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1, .max_jobs = 1}), 0);
     wait_for_calls(&calls, 40);
     runner_idle(store);
     assert_int_equal(attempts(store), 40);
@@ -1545,7 +1546,7 @@ static void no_more_jobs_than_at_once(void **state)
         char id[2] = {(char)('a' + i), 0};
         put(store, id, 5);
     }
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 4}), 0);
     wait_for_calls(&calls, 2);
     runner_idle(store);
     assert_int_equal(attempts(store), 2);
@@ -1567,7 +1568,7 @@ static void few_are_claimed_while_handlers_are_slow(void **state)
         char id[2] = {(char)('a' + i), 0};
         put(store, id, 5);
     }
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1}), 0);
     wait_for_calls(&calls, 1);
     runner_idle(store);
     assert_true(stats_of(store).jobs <= 3);
@@ -1590,7 +1591,7 @@ static void no_more_jobs_than_max_jobs(void **state)
         char id[2] = {(char)('a' + i), 0};
         put(store, id, 5);
     }
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4, .max_jobs = 3}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 4, .max_jobs = 3}), 0);
     wait_for_calls(&calls, 3);
     for (int i = 9; i < 18; i++) {
         char id[2] = {(char)('a' + i), 0};
@@ -1628,7 +1629,7 @@ static void payloads_wait_for_room(void **state)
     calls.answers = 3;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     put_kilobytes(store);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 4, .max_bytes = 2500}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 4, .max_bytes = 2500}), 0);
     wait_for_calls(&calls, 2);
     runner_idle(store);
     assert_int_equal(attempts(store), 2);
@@ -1648,7 +1649,7 @@ static void payloads_wait_for_room(void **state)
         .queue = "q", .id = tw_text("large"), .due_ms = 6, .payload = {payload, sizeof payload}};
     assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_bytes = 10}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.max_bytes = 10}), 0);
     assert_string_equal(wait_for_calls(&calls, 2), "small/1 large/1"); /* alone it always has room */
     assert_int_equal(tw_store_stop(store), 0);
 }
@@ -1663,7 +1664,7 @@ static void tasks_that_wait_for_room_keep_their_order(void **state)
     calls.answers = 2;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     put_kilobytes(store);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_bytes = 2500}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1, .max_bytes = 2500}), 0);
     wait_for_calls(&calls, 2);
     runner_idle(store);
     tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
@@ -1735,7 +1736,7 @@ static void start_with_one_worker(struct tw_store *store, struct calls *calls, c
     for (char id[2] = "a"; id[0] <= last; id[0]++)
         put(store, id, 5);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1}), 0);
     clock_pass(1);
     wait_for_calls(calls, 1);
     runner_idle(store);
@@ -2035,14 +2036,14 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
     assert_string_equal(message(store), "queue NULL, all others, has a handler already");
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.flags = 2}), TW_EINVAL);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.flags = 2}), TW_EINVAL);
     assert_string_equal(message(store), "flags is '2': expected 0 to 1");
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.reserved[0] = 7}), TW_EINVAL);
-    assert_non_null(strstr(message(store), "tw_store_run.reserved[0] is 7: expected 0"));
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1025}), TW_EINVAL);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.reserved[0] = 7}), TW_EINVAL);
+    assert_non_null(strstr(message(store), "tw_store_run_options.reserved[0] is 7: expected 0"));
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1025}), TW_EINVAL);
     assert_string_equal(message(store), "workers is '1025': expected 0, or 1 to 1024");
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_jobs = 65537}), TW_EINVAL);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_loaded = 999}), TW_EINVAL);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.max_jobs = 65537}), TW_EINVAL);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.max_loaded = 999}), TW_EINVAL);
     assert_int_equal(tw_store_start(store, NULL), 0);
     assert_int_equal(tw_store_start(store, NULL), TW_EINVAL);
     assert_string_equal(message(store), "the store runs already");

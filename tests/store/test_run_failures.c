@@ -255,9 +255,9 @@ static enum tw_answer fail_once(void *arg, struct tw_job *job)
     return TW_ANSWER_RETRY;
 }
 
-static struct tw_store_run quietly(struct errors *errors)
+static struct tw_store_run_options quietly(struct errors *errors)
 {
-    return (struct tw_store_run){.workers = 1, .on_error = note_error, .arg = errors};
+    return (struct tw_store_run_options){.workers = 1, .on_error = note_error, .arg = errors};
 }
 
 /* ---- every fault, everywhere ----------------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
 {
     static const char *const words[] = {"a/1", "b/1", "b/2", "c/1", "d/1"};
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     uint64_t now_ms = tw_store_now(), next_ms;
@@ -415,7 +415,7 @@ static void an_answer_that_cannot_be_written_ends_the_stop_with_an_error(void **
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
@@ -440,7 +440,7 @@ static void answers_wait_for_the_disk(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct tw_store_info stats = {0};
     struct calls calls;
     calls_init(&calls);
@@ -471,7 +471,7 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_ANSWER_LATER;
@@ -502,7 +502,7 @@ static void *stop(void *store)
 static void stop_while_the_last_answer_comes(struct fixture *fixture, bool asleep)
 {
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     pthread_t thread;
     calls_init(&calls);
@@ -545,7 +545,7 @@ static void a_lock_of_others_is_waited_for(void **state)
     struct fixture *fixture = *state;
     struct tw_store_options quick = {.busy_ms = 5};
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     tw_store_close(fixture->store);
@@ -575,7 +575,7 @@ static void a_job_waits_that_cannot_be_looked_up(struct fixture *fixture, atomic
                                                  const char *text)
 {
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
@@ -633,7 +633,7 @@ static void a_run_that_cannot_count_itself_anew_waits(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
@@ -662,7 +662,7 @@ static void a_standby_survives_that_it_cannot_begin(void **state)
     struct fixture *fixture = *state;
     struct tw_store *second;
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     start_with(fixture->store, &calls);
@@ -693,7 +693,7 @@ static void a_system_without_descriptors_or_threads_is_an_error(void **state)
     no_eventfd = false;
     for (int n = 0, error = TW_ESYSTEM; error != 0; n++) {
         atomic_store(&threads_left, n);
-        error = tw_store_start(store, &(struct tw_store_run){.workers = 2});
+        error = tw_store_start(store, &(struct tw_store_run_options){.workers = 2});
         assert_true(n < 8 && (error == 0 || error == TW_ESYSTEM));
     }
     atomic_store(&threads_left, -1);
@@ -801,7 +801,7 @@ static void a_step_without_memory_is_made_up_for(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
@@ -828,7 +828,7 @@ static void a_window_without_memory_is_made_up_for(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     char sql[200];
     calls_init(&calls);
@@ -861,7 +861,7 @@ static void a_window_without_memory_is_made_up_for(void **state)
 
 /* Runs the store anew, with one handler. Then the process has no memory: the nth request of ours fails. */
 static void run_without_memory(struct fixture *fixture, const char *queue, struct calls *calls,
-                               const struct tw_store_run *options, long n)
+                               const struct tw_store_run_options *options, long n)
 {
     calls_init(calls);
     store_reopen(fixture);
@@ -880,7 +880,7 @@ static void news_of_new_queues_survive_that_memory_ends(void **state)
     bool happened = true;
     for (long n = 1; happened; n++) {
         struct errors errors = {0};
-        struct tw_store_run options = quietly(&errors);
+        struct tw_store_run_options options = quietly(&errors);
         struct calls calls;
         run_without_memory(fixture, NULL, &calls, &options, n);
         other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 80)"
@@ -903,7 +903,7 @@ static void a_death_survives_that_memory_ends(void **state)
     bool happened = true;
     for (long n = 1; happened; n++) {
         struct errors errors = {0};
-        struct tw_store_run options = quietly(&errors);
+        struct tw_store_run_options options = quietly(&errors);
         struct calls calls;
         run_without_memory(fixture, "q", &calls, &options, n);
         other_ask(db, "BEGIN; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5);"
@@ -923,7 +923,7 @@ static void an_answer_survives(struct fixture *fixture, const struct tw_store_de
                                enum tw_answer answer, int expected_error, const char *sql, const char *expected)
 {
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.answer = answer;
@@ -968,10 +968,10 @@ static void the_options_of_a_series_are_read_at_the_next_try(void **state)
 }
 
 /* Waits for an error, because there is no memory for a statement, and then for the next try. */
-static void refuse_once(struct fixture *fixture, int statement, tw_handler_fn *handler, void *arg)
+static void refuse_once(struct fixture *fixture, int statement, tw_store_handler_fn *handler, void *arg)
 {
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     atomic_store(&refused, statement);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, handler, arg), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
@@ -1012,7 +1012,7 @@ static void many_answers_are_written_at_the_next_try(void **state)
     enum { N = 3 * TW__STORE_MANY };
     struct tw_store *store = store_of(state);
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     char id[16];
     sqlite3 *db = other_open(*state);
@@ -1045,7 +1045,7 @@ static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
 {
     struct tw_store *store = store_of(state);
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_ANSWER_LATER;
@@ -1105,7 +1105,7 @@ static void news_are_read_at_the_next_try(void **state)
 {
     struct tw_store *store = store_of(state);
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);

@@ -26,7 +26,7 @@ static void a_change_commits_with_the_row_of_the_caller(void **state)
 {
     sqlite3 *db = other_open(*state);
     struct tw_store_change put = change(TW_STORE_VERB_PUT, "order:42", 10);
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
     assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), 0);
     assert_int_equal(outcome_of(&put), 1);
@@ -71,7 +71,7 @@ static void an_error_leaves_the_transaction_of_the_caller(void **state)
 {
     sqlite3 *db = other_open(*state);
     struct tw_store_change changes[] = {change(TW_STORE_VERB_PUT, "b", 10), change(TW_STORE_VERB_PUT, "", 10)};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
     assert_int_equal(tw_store_apply_on(db, NULL, changes, 2, text, sizeof text), TW_EINVAL);
     assert_string_equal(text, "change 1: id has 0 bytes: expected 1 to 960");
@@ -86,7 +86,7 @@ static void an_error_leaves_the_transaction_of_the_caller(void **state)
 static void a_change_that_the_connection_forbids_is_an_error(void **state)
 {
     sqlite3 *db;
-    char payload[20000] = "", text[TW_STORE_MESSAGE];
+    char payload[20000] = "", text[TW_STORE_MESSAGE_SIZE];
     struct tw_store_change put = change(TW_STORE_VERB_PUT, "a", 10);
     assert_int_equal(sqlite3_open_v2(((struct fixture *)*state)->path, &db, SQLITE_OPEN_READONLY, NULL),
                      SQLITE_OK);
@@ -106,7 +106,7 @@ static void many_puts_keep_to_the_variables_of_the_connection(void **state)
 {
     enum { MANY = 100 };
     struct tw_store_change changes[MANY];
-    char ids[MANY][4], text[TW_STORE_MESSAGE] = "";
+    char ids[MANY][4], text[TW_STORE_MESSAGE_SIZE] = "";
     sqlite3 *db = other_open(*state);
     for (int i = 0; i < MANY; i++) {
         snprintf(ids[i], sizeof ids[i], "%d", i);
@@ -134,7 +134,7 @@ static void a_failure_in_the_middle_takes_back_the_call_alone(void **state)
 {
     sqlite3 *db = other_open(*state);
     struct tw_store_change changes[] = {change(TW_STORE_VERB_PUT, "x", 1), change(TW_STORE_VERB_PUT, "y", 2)};
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     put(store_of(state), "b", 6);
     other_ask(db, "CREATE TABLE orders(id);"
                   "CREATE TEMP TRIGGER refuse AFTER INSERT ON main.tw_task WHEN NEW.id = x'79' BEGIN"
@@ -204,7 +204,7 @@ static void an_interrupted_call_has_changed_nothing_or_says_so(void **state)
 /* There is no file that somebody could replace. */
 static void a_copy_in_memory_is_changed_too(void **state)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     struct tw_store_change change = {.task = {.queue = "q", .id = tw_text("a"), .due_ms = 5}};
     sqlite3 *from = other_open(*state), *db;
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
@@ -256,7 +256,7 @@ static void a_lock_that_hinders_the_caller_is_explained(void **state)
                                           "written since: roll it back, and begin it with BEGIN IMMEDIATE";
     sqlite3 *db = other_open(*state), *other = other_open(*state);
     struct tw_store_change put = change(TW_STORE_VERB_PUT, "a", 10);
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     sqlite3_busy_timeout(db, 20);
     other_ask(other, "BEGIN IMMEDIATE");
     assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);

@@ -64,7 +64,7 @@ static void a_run_of_some_queues_is_told_with_their_names(void **state)
 {
     struct tw_store *store = store_of(state), *second = open_again(state);
     struct calls calls;
-    char expected[TW_STORE_MESSAGE], name[TW_STORE_QUEUE_MAX + 1] = "";
+    char expected[TW_STORE_MESSAGE_SIZE], name[TW_STORE_QUEUE_MAX + 1] = "";
     calls_init(&calls);
     start_with(store, &calls);
     assert_int_equal(tw_store_handle(second, "other", 0, note_call, &calls), 0);
@@ -132,7 +132,7 @@ static void a_standby_takes_over_within_a_second(void **state)
 {
     enum { ASKS = 4, INTERVAL_MS = 250 };
     struct tw_store *store = store_of(state), *second = open_again(state);
-    struct tw_store_run options = {.flags = TW_STORE_RUN_STANDBY};
+    struct tw_store_run_options options = {.flags = TW_STORE_RUN_STANDBY};
     struct calls calls;
     calls_init(&calls);
     clock_halt();
@@ -474,7 +474,7 @@ static void a_commit_with_a_slow_sync_is_seen(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     start_long_ago(store, &calls);
-    const struct tw__store_watch *watch = &store->run.runner->watch;
+    const struct tw__store_watch *watch = &store->run->runner->watch;
     assert_int_equal(inotify_rm_watch(watch->files, watch->log), 0);
     runner_round(store);
     for (int ms = 0; ms < SYNC_MS; ms += STEP_MS) {
@@ -581,7 +581,7 @@ static void strangers_see_the_order_of_due_times(void **state)
     static struct diary diary;
     struct tw_store *store = store_of(state);
     assert_int_equal(tw_store_handle(store, "q", 1, write_diary, &diary), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1}), 0);
     for (int i = 0; i < STRANGERS; i++) {
         strangers[i].number = i;
         strangers[i].db = other_open(*state);
@@ -628,7 +628,7 @@ static void the_log_is_cut_when_its_last_reader_has_gone(void **state)
     other_ask(writer, "CREATE TABLE mine(x)");
     start_with(store, &calls);
     runner_idle(store);
-    store->run.runner->log_max = MOST; /* a real one would be larger than some disks of tests */
+    store->run->runner->log_max = MOST; /* a real one would be larger than some disks of tests */
     other_ask(reader, "BEGIN; SELECT count(*) FROM mine");
     for (int i = 0; i < 3; i++)
         other_ask(writer, "INSERT INTO mine VALUES (zeroblob(500000))");
@@ -676,7 +676,7 @@ static void a_queue_with_too_many_entries_is_read_anew(void **state)
     char sql[200];
     calls_init(&calls);
     assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store_of(state), &(struct tw_store_run){.max_loaded = 1000}), 0);
+    assert_int_equal(tw_store_start(store_of(state), &(struct tw_store_run_options){.max_loaded = 1000}), 0);
     put(store_of(state), "first", 5);
     wait_for_calls(&calls, 1);
     snprintf(sql, sizeof sql,
@@ -701,7 +701,7 @@ static void a_flood_is_read_from_the_index(void **state)
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
     assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store_of(state), &(struct tw_store_run){.max_loaded = 1000}), 0);
+    assert_int_equal(tw_store_start(store_of(state), &(struct tw_store_run_options){.max_loaded = 1000}), 0);
     put(store_of(state), "first", 5);
     wait_for_calls(&calls, 1);
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
@@ -727,7 +727,8 @@ static void a_flood_behind_many_jobs_is_read(void **state)
     calls->answer = TW_ANSWER_LATER;
     calls->answers = 1500;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, calls), 0);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_jobs = 2000, .max_loaded = 1000}), 0);
+    assert_int_equal(
+        tw_store_start(store, &(struct tw_store_run_options){.max_jobs = 2000, .max_loaded = 1000}), 0);
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), 5 FROM n");
     wait_for_calls(calls, 1500);

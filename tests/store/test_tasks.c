@@ -545,7 +545,7 @@ static void an_outcome_may_be_left_out(void **state)
     assert_int_equal(tw_store_replay(store, name, 7, NULL), 0);
     assert_int_equal(tw_store_purge(store, name, 7, NULL), 0);
     assert_int_equal(tw_store_pause(store, "q", true, NULL), 0);
-    assert_int_equal(tw_store_restored(store, true, NULL), 0);
+    assert_int_equal(tw_store_mark_restored(store, true, NULL), 0);
     assert_int_equal(store_is_paused(store, "q"), 1);
     assert_int_equal(store_is_restored(store), 1);
     assert_string_equal(scan(store, NULL), "a@7");

@@ -117,7 +117,7 @@ static void copy_file(const char *path)
 /* The fixture's file becomes a copy of the old one. */
 static void open_old(struct fixture *fixture)
 {
-    char text[TW_STORE_MESSAGE];
+    char text[TW_STORE_MESSAGE_SIZE];
     tw_store_close(fixture->store);
     fixture->store = NULL;
     store_remove(fixture);

@@ -70,7 +70,7 @@ static uint64_t slack(const struct tw_geometry *g, uint32_t l)
  * small slot is refiled whole on that tick. */
 struct bound {
     const struct tw_geometry *g;
-    uint64_t population[TW_LEVELS_MAX];
+    uint64_t population[TW_GEOMETRY_LEVELS_MAX];
 };
 
 static uint64_t share(uint64_t population, uint64_t ticks)

@@ -91,7 +91,7 @@ static void the_slots_of_each_level_are_checked(void **state)
     struct tw_geometry g = TW_GEOMETRY_CLOCK;
     g.level[3].slots = 1;
     expect_message(&g, "slots 1 on level 3: must be 2 to 262144");
-    g.level[3].slots = TW_SLOTS_MAX + 1;
+    g.level[3].slots = TW_GEOMETRY_SLOTS_MAX + 1;
     expect_message(&g, "slots 262145 on level 3: must be 2 to 262144");
 }
 

@@ -5,7 +5,7 @@
  */
 #include "tests/support/cmocka.h"
 
-enum { RING = TW_SLOTS_MAX, AT_ONCE = 4096, BUDGET = 1000 };
+enum { RING = TW_GEOMETRY_SLOTS_MAX, AT_ONCE = 4096, BUDGET = 1000 };
 static struct tw_timer timers[RING];
 
 static struct tw_geometry large(int number)
