@@ -63,15 +63,16 @@ inside() {
         ${https_proxy:+https_proxy="$https_proxy"} "$@"
 }
 
-# The folder is new and is removed at the end, so dpkg need not wait until its files are on the disk.
+# The folder is new and is removed at the end, so dpkg need not wait until its files are on the disk. The lists
+# of packages stay, so apt-get in the folder needs no update.
 make_debian() {
     # The host's settings for its mirror (a proxy, a certificate) are copied; they are not part of the test.
     settings=
     for setting in tools/apt.conf /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf; do
         [ ! -f "$setting" ] || settings="$settings --aptopt=$setting"
     done
-    mmdebstrap --variant=minbase --dpkgopt=force-unsafe-io $settings "$suite" "$root" \
-        "deb $mirror $suite main" "deb $mirror $suite-updates main" || return
+    mmdebstrap --variant=minbase --skip=cleanup/apt/lists --dpkgopt=force-unsafe-io $settings \
+        "$suite" "$root" "deb $mirror $suite main" "deb $mirror $suite-updates main" || return
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount --make-rslave "$root/dev"
