@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A minimal Debian 12 in a scratch folder, for scripts that test in a new system. They read this file with
-# `.`, after they have set `command`, the name of the make target for messages. It defines
+# `.`, after they have set `command`, the name of the make target for messages, and perhaps `size_mb`, if the
+# folder stays smaller than that. Then it is in memory, where memory is available. It defines
 #   root       the folder; at the end it is removed in any case, together with the files $root.*, unless KEEP=1
 #   say        prints a line with the time
 #   step       runs a command as a step; its output goes to a log, whose end is shown if the step fails
@@ -27,6 +28,7 @@ clean_up() {
     if [ "${KEEP:-}" ]; then
         echo "kept: $root"
     else
+        umount -l "$root" 2>/dev/null || true # if it is in memory
         rm -rf --one-file-system "$root" "$root".*
     fi
     exit $status
@@ -63,15 +65,21 @@ inside() {
         ${https_proxy:+https_proxy="$https_proxy"} "$@"
 }
 
-# The folder is new and is removed at the end, so dpkg need not wait until its files are on the disk.
+# The folder is new and is removed at the end, so dpkg need not wait until its files are on the disk. dpkg waits
+# all the same when it writes its own lists, unless the folder is in memory. The lists of packages stay, so
+# apt-get in the folder needs no update.
 make_debian() {
+    if [ "${size_mb:-}" ] && [ "$size_mb" -lt "$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)" ]
+    then
+        mount -t tmpfs -o "mode=755,size=${size_mb}m" tickwheel "$root" || return
+    fi
     # The host's settings for its mirror (a proxy, a certificate) are copied; they are not part of the test.
     settings=
     for setting in tools/apt.conf /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf; do
         [ ! -f "$setting" ] || settings="$settings --aptopt=$setting"
     done
-    mmdebstrap --variant=minbase --dpkgopt=force-unsafe-io $settings "$suite" "$root" \
-        "deb $mirror $suite main" "deb $mirror $suite-updates main" || return
+    mmdebstrap --variant=minbase --skip=cleanup/apt/lists --dpkgopt=force-unsafe-io $settings \
+        "$suite" "$root" "deb $mirror $suite main" "deb $mirror $suite-updates main" || return
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount --make-rslave "$root/dev"
