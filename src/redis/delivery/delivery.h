@@ -18,11 +18,10 @@ struct tw__redis_delivery {
     struct tw__redis_queue *queue;
     struct tw__redis_plan plan; /* the route's plan, unpacked */
     uint64_t now_ms;
-    uint64_t late_since_ms;   /* the time from which the task is late */
-    bool filed;               /* when the server was called: a dead task that has to go is, others are not */
-    uint64_t missed_periods;  /* further periods that the call stands for */
-    uint64_t every;           /* their length: a handler may give the task another one meanwhile */
-    enum tw__redis_defer why; /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
+    uint64_t late_since_ms;          /* the time from which the task is late */
+    uint64_t missed_periods;         /* further periods that the call stands for */
+    uint64_t every;                  /* their length: a handler may give the task another one meanwhile */
+    enum tw__redis_defer why;        /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
     char error[TW__REDIS_ERROR_MAX]; /* the text of that refusal */
 };
 void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__redis_batch *batch,

@@ -141,13 +141,6 @@ void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
     tw__redis_count(queue, TW__REDIS_BACK, 1);
 }
 
-/* Whether this attempt is still under way. Another module, which the server called meanwhile, may have ended
- * it, and may have begun another one. */
-static bool goes_on(const struct tw__redis_task *task, uint64_t token)
-{
-    return tw__redis_task_is_leased(task) && tw__redis_lease_has_token(task, token);
-}
-
 /* The lease has run out. The wait begins at its end, whenever that is noticed. Returns whether the task has
  * died. */
 static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_attempt *attempt)
@@ -178,8 +171,9 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
     struct tw__redis_attempt attempt = tw__redis_task_attempt(delivery->task);
     enum tw__redis_meanwhile others = tw__redis_call_may_write(delivery);
     struct tw__redis_task *task = delivery->task;
-    if (others == TW__REDIS_GONE || !goes_on(task, attempt.token))
+    if (others == TW__REDIS_GONE)
         return TW__REDIS_DEFER_NONE;
+    TW_ASSERT(tw__redis_lease_has_token(task, attempt.token)); /* the attempt is still under way */
     if (delivery->why == TW__REDIS_DEFER_SLOT) {
         tw__redis_place_file(tw__redis_shared.queues, task, delivery->now_ms + SLOT_WAIT_MS, delivery->now_ms);
         return TW__REDIS_DEFER_NONE;

@@ -50,11 +50,11 @@ static struct tw__redis_task *let_stand_behind(struct tw__redis_queue *queue, st
     attempt.due = due_ms;
     attempt.lapses = 0;
     attempt.error.size = 0;
-    if (queues->delivering == task)
-        queues->delivering = NULL;
     task = tw__redis_queue_set_attempt(queue, task, &attempt);
-    if (!tw__redis_task_filed(task))
+    if (!tw__redis_task_filed(task)) {
+        tw__redis_place_unfile(queues, task);    /* so its delivery is over */
         tw__redis_place_file_late(queues, task); /* its lease has run out, and that has to be seen again */
+    }
     return task;
 }
 
@@ -223,8 +223,6 @@ struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, 
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     uint64_t before = tw__redis_attempt_before(&attempt), at_ms = before < now_ms ? before : now_ms;
     TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
-    if (queues->delivering == task)
-        queues->delivering = NULL;
     task = tw__redis_queue_unbegin(queue, task, at_ms);
     tw__redis_task_set_due(task, at_ms);
     tw__redis_place_offer_again(queues, task, now_ms);

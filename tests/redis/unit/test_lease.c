@@ -77,8 +77,7 @@ static void a_lease_is_an_attempt_with_an_end(void **state)
     assert_false(tw__redis_task_waits(task));
     all->delivering = task;
     task = lease(task, UINT64_MAX, START + 10);
-    assert_ptr_equal(all->delivering, task); /* the new block */
-    all->delivering = NULL;
+    assert_null(all->delivering);
     assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 0, 1, 0);
     assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__REDIS_LEASED,
