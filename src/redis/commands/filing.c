@@ -94,26 +94,34 @@ static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filin
     tw__redis_keys_set(ctx, key, filing->queue, queue);
 }
 
-/* Puts a new task into its queue, in place of the task with its id. */
+/* Whether the task with its id decides about the new one. */
+static bool looks(const struct tw__redis_filing *filing)
+{
+    return filing->condition != 0 || filing->keepdue;
+}
+
+/* Puts a new task into its queue, in place of the task with its id. That is `old`, which may be NULL, if the
+ * call has looked for it. Otherwise the call looks now, when the memory of the table has arrived. */
 static void file_into(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, struct tw__redis_queue *queue,
-                      struct tw__redis_task *task, uint64_t hash)
+                      struct tw__redis_task *old, struct tw__redis_task *task, uint64_t hash)
 {
     struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
     log_task(ctx, filing, task, route);
-    struct tw__redis_task *old = tw__redis_queue_find(queue, hash, tw__redis_task_id(task));
+    if (!looks(filing))
+        old = tw__redis_queue_find(queue, hash, tw__redis_task_id(task));
     tw__redis_lease_put(queue, task, route, hash, old, filing->now_ms);
     tw__redis_count(queue, TW__REDIS_COUNT_REPLACED, old != NULL);
 }
 
 static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
-                     struct tw__redis_queue *queue, uint64_t hash)
+                     struct tw__redis_queue *queue, struct tw__redis_task *old, uint64_t hash)
 {
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     struct tw__redis_task *task = make_task(filing, tw__redis_string_bytes(filing->id));
     if (queue == NULL)
         file_first(ctx, filing, key, task, hash);
     else
-        file_into(ctx, filing, queue, task, hash);
+        file_into(ctx, filing, queue, old, task, hash);
     tw__redis_shared.counts.added++;
     tw__redis_alarm_at(filing->due);
 }
@@ -135,7 +143,7 @@ static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, R
     filing->due = keep.due;
     filing->how = keep.how;
     if (!keeps_times(filing)) {
-        file_new(ctx, filing, key, queue, hash);
+        file_new(ctx, filing, key, queue, old, hash);
         return;
     }
     struct tw__redis_bytes id = tw__redis_string_bytes(filing->id);
@@ -150,15 +158,14 @@ static bool file_if_allowed(RedisModuleCtx *ctx, struct tw__redis_filing *filing
                             struct tw__redis_queue *queue, uint64_t hash)
 {
     struct tw__redis_task *old = NULL;
-    bool looks = filing->condition != 0 || filing->keepdue;
-    if (looks && queue != NULL)
+    if (queue != NULL && looks(filing))
         old = tw__redis_queue_find(queue, hash, tw__redis_string_bytes(filing->id));
-    if (looks && !tw__redis_conditions_met(filing->condition, old, filing->due))
+    if (filing->condition != 0 && !tw__redis_conditions_met(filing->condition, old, filing->due))
         return false;
     if (filing->keepdue)
         file_keeping(ctx, filing, key, queue, old, hash);
     else
-        file_new(ctx, filing, key, queue, hash);
+        file_new(ctx, filing, key, queue, old, hash);
     return true;
 }
 
@@ -171,7 +178,7 @@ int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, 
         return REDISMODULE_OK;
     if (filing->new_id) {
         filing->id = make_id(queue, filing->now_ms == 0 ? tw__redis_now_ms() : filing->now_ms);
-        hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(filing->id));
+        hash = tw__redis_queue_hash(tw__redis_shared.queues, tw__redis_string_bytes(filing->id));
     }
     if (file_if_allowed(ctx, filing, key, queue, hash)) {
         RedisModule_CloseKey(key);
