@@ -74,7 +74,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         return RedisModule_WrongArity(ctx);
     if (argc % 2 != 0)
         return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
-    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 2) || !tw__redis_changes_open(ctx, argv[1], &queue))
+    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 2) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL)
         return RedisModule_ReplyWithLongLong(ctx, 0);
@@ -233,7 +233,7 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) || !read_nack(ctx, argv + 4, argc - 4, &nack) ||
-        !tw__redis_changes_open(ctx, argv[1], &queue))
+        !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
@@ -260,7 +260,7 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "LEASE ms") ||
         !tw__redis_argument_option_ms(ctx, &options[0], &lease_ms) ||
-        !tw__redis_changes_open(ctx, argv[1], &queue))
+        !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)

@@ -6,15 +6,6 @@
 #include "queues/queue.h"
 #include "server/strings.h"
 
-bool tw__redis_changes_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
-{
-    RedisModuleKey *key;
-    if (!tw__redis_keys_open(ctx, name, &key, queue))
-        return false;
-    RedisModule_CloseKey(key);
-    return true;
-}
-
 struct tw__redis_task *tw__redis_changes_find(const struct tw__redis_queue *queue, RedisModuleString *id)
 {
     struct tw__redis_bytes bytes = tw__redis_string_bytes(id);

@@ -84,14 +84,14 @@ static void log_task(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
 }
 
 /* Makes the queue with its first task. */
-static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
-                       struct tw__redis_task *task, uint64_t hash)
+static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, struct tw__redis_task *task,
+                       uint64_t hash)
 {
     struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
     struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
     log_task(ctx, filing, task, route);
     tw__redis_queue_put(queue, task, route, hash, NULL, filing->now_ms);
-    tw__redis_keys_set(ctx, key, filing->queue, queue);
+    tw__redis_keys_make(ctx, filing->queue, queue);
 }
 
 /* Whether the task with its id decides about the new one. */
@@ -113,13 +113,14 @@ static void file_into(RedisModuleCtx *ctx, const struct tw__redis_filing *filing
     tw__redis_count(queue, TW__REDIS_COUNT_REPLACED, old != NULL);
 }
 
-static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
-                     struct tw__redis_queue *queue, struct tw__redis_task *old, uint64_t hash)
+static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, struct tw__redis_queue *queue,
+                     struct tw__redis_task *old, uint64_t hash)
 {
+    tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     struct tw__redis_task *task = make_task(filing, tw__redis_string_bytes(filing->id));
     if (queue == NULL)
-        file_first(ctx, filing, key, task, hash);
+        file_first(ctx, filing, task, hash);
     else
         file_into(ctx, filing, queue, old, task, hash);
     tw__redis_shared.counts.added++;
@@ -133,8 +134,8 @@ static bool keeps_times(const struct tw__redis_filing *filing)
 }
 
 /* Files the task as KEEPDUE says. `old` has its id; NULL: there is none. */
-static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleKey *key,
-                         struct tw__redis_queue *queue, struct tw__redis_task *old, uint64_t hash)
+static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, struct tw__redis_queue *queue,
+                         struct tw__redis_task *old, uint64_t hash)
 {
     if (filing->now_ms == 0)
         filing->now_ms = tw__redis_now_ms();
@@ -143,7 +144,7 @@ static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, R
     filing->due = keep.due;
     filing->how = keep.how;
     if (!keeps_times(filing)) {
-        file_new(ctx, filing, key, queue, old, hash);
+        file_new(ctx, filing, queue, old, hash);
         return;
     }
     struct tw__redis_bytes id = tw__redis_string_bytes(filing->id);
@@ -154,8 +155,8 @@ static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, R
 }
 
 /* Files the task if the conditions allow it. Returns whether they do. */
-static bool file_if_allowed(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleKey *key,
-                            struct tw__redis_queue *queue, uint64_t hash)
+static bool file_if_allowed(RedisModuleCtx *ctx, struct tw__redis_filing *filing, struct tw__redis_queue *queue,
+                            uint64_t hash)
 {
     struct tw__redis_task *old = NULL;
     if (queue != NULL && looks(filing))
@@ -163,29 +164,26 @@ static bool file_if_allowed(RedisModuleCtx *ctx, struct tw__redis_filing *filing
     if (filing->condition != 0 && !tw__redis_conditions_met(filing->condition, old, filing->due))
         return false;
     if (filing->keepdue)
-        file_keeping(ctx, filing, key, queue, old, hash);
+        file_keeping(ctx, filing, queue, old, hash);
     else
-        file_new(ctx, filing, key, queue, old, hash);
+        file_new(ctx, filing, queue, old, hash);
     return true;
 }
 
 int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, uint64_t hash,
                           const char *event)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
-    if (!tw__redis_keys_open(ctx, filing->queue, &key, &queue))
+    if (!tw__redis_keys_open(ctx, filing->queue, &queue))
         return REDISMODULE_OK;
     if (filing->new_id) {
         filing->id = make_id(queue, filing->now_ms == 0 ? tw__redis_now_ms() : filing->now_ms);
         hash = tw__redis_queue_hash(tw__redis_shared.queues, tw__redis_string_bytes(filing->id));
     }
-    if (file_if_allowed(ctx, filing, key, queue, hash)) {
-        RedisModule_CloseKey(key);
+    if (file_if_allowed(ctx, filing, queue, hash)) {
         tw__redis_keys_changed(ctx, filing->queue, event);
         RedisModule_ReplyWithString(ctx, filing->id);
     } else {
-        RedisModule_CloseKey(key);
         RedisModule_ReplyWithNull(ctx);
     }
     if (filing->new_id)

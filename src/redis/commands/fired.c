@@ -324,7 +324,6 @@ static int fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redi
  * PUT chunk value [value ...] | RENEW chunk [value ...] | PAUSE | RESUME | NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
@@ -335,13 +334,12 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return refuse_count(ctx, "TW.FIRED", argc, "at least 2, a queue and an outcome");
     if (!is_form(argv, argc))
         return refuse_form(ctx, argv[2]);
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue)) { /* which has replied */
+    if (!tw__redis_keys_open(ctx, argv[1], &queue)) { /* which has replied */
         if (tw__redis_argument_is(argv[2], "PUT"))
             tell_type(ctx, argv[1]);
         log_misfit(ctx, argv[1], "its key has another type");
         return REDISMODULE_OK;
     }
-    RedisModule_CloseKey(key);
     fire_changes(ctx, queue, argv, argc);
     return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
 }
@@ -350,7 +348,6 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
  * type is damage there. */
 int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
     struct tw__redis_fault fault;
     if (!is_internal(ctx, "TW.LOAD"))
@@ -360,9 +357,8 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
     if (!is_format(ctx, chunk))
         return REDISMODULE_OK;
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
+    if (!tw__redis_keys_open(ctx, argv[1], &queue))
         return tell_type(ctx, argv[1]);
-    RedisModule_CloseKey(key);
     if (!load_chunk(ctx, argv[1], queue, chunk, NULL, &fault))
         return refuse_damaged(ctx, argv[1], &fault);
     RedisModule_ReplicateVerbatim(ctx);

@@ -55,7 +55,6 @@ static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__re
 
 int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
     long long cancelled = 0;
     if (argc < 3)
@@ -64,9 +63,8 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         return REDISMODULE_OK;
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
+    if (!tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    RedisModule_CloseKey(key);
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
         uint64_t next = 0;
@@ -119,7 +117,6 @@ static bool read_conditions(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 
 int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
     uint64_t now_ms, due;
     unsigned condition = 0;
@@ -130,13 +127,10 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due))
         return REDISMODULE_OK;
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
-    if (!read_conditions(ctx, argv + 5, argc - 5, &condition))
-        return REDISMODULE_OK;
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
+    if (!read_conditions(ctx, argv + 5, argc - 5, &condition) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
     struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_queue_find(queue, hash, id);
-    RedisModule_CloseKey(key);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "keyspace/keys.h"
 #include "server/arguments.h"
 #include "server/rights.h"
 
@@ -46,7 +47,7 @@ bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         return false;
     }
     if ((argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, due_ms)) ||
-        !tw__redis_changes_open(ctx, argv[1], queue))
+        !tw__redis_keys_open(ctx, argv[1], queue))
         return false;
     if (named->ids == NULL && *queue != NULL)
         named->gather(*queue, named);

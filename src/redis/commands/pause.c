@@ -52,7 +52,7 @@ int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     bool on = tw__redis_argument_is(argv[2], "ON");
     if (!on && !tw__redis_argument_is(argv[2], "OFF"))
         return tw__redis_argument_error(ctx, argv[2], "the state", "ON or OFF");
-    if (!tw__redis_changes_open(ctx, argv[1], &queue))
+    if (!tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     bool was = queue != NULL && queue->paused;
     if (on == was)

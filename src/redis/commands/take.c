@@ -214,13 +214,10 @@ static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString
 /* Whether all keys are queues, or nothing. If not, replies with an error. */
 static bool are_queues(RedisModuleCtx *ctx, const struct taking *take)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
-    for (int i = 0; i < take->key_count; i++) {
-        if (!tw__redis_keys_open(ctx, take->keys[i], &key, &queue))
+    for (int i = 0; i < take->key_count; i++)
+        if (!tw__redis_keys_open(ctx, take->keys[i], &queue))
             return false;
-        RedisModule_CloseKey(key);
-    }
     return true;
 }
 
