@@ -68,7 +68,6 @@ static void look_ahead(struct foresight *ahead, int i)
 int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     long long done = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
@@ -88,14 +87,14 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
             continue;
         tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed_periods(task));
         if (tw__redis_task_stage(task) == TW__REDIS_REPLACED)
-            tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
+            tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &tw__redis_shared.log);
         else
-            tw__redis_lease_done(queue, task, now_ms, &log);
+            tw__redis_lease_done(queue, task, now_ms, &tw__redis_shared.log);
         done++;
     }
     tw__redis_count(queue, TW__REDIS_DONE, (uint64_t)done);
     if (done > 0)
-        tw__redis_changes_close(ctx, argv[1], &log, "tw.ack");
+        tw__redis_changes_close(ctx, argv[1], "tw.ack");
     return RedisModule_ReplyWithLongLong(ctx, done);
 }
 
@@ -185,12 +184,12 @@ static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, s
 static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
                            struct tw__redis_task *task, const struct nack *nack)
 {
-    struct tw__redis_buffer log = {0};
+    struct tw__redis_buffer *log = &tw__redis_shared.log;
     uint64_t at_ms =
-        tw__redis_offer_fail(queue, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), &log);
-    bool purged = at_ms == 0 && tw__redis_purge_excess(queue, &log);
+        tw__redis_offer_fail(queue, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), log);
+    bool purged = at_ms == 0 && tw__redis_purge_excess(queue, log);
     tw__redis_count(queue, TW__REDIS_FAILED, 1);
-    tw__redis_changes_close(ctx, name, &log, at_ms == 0 ? "tw.dead" : "tw.nack");
+    tw__redis_changes_close(ctx, name, at_ms == 0 ? "tw.dead" : "tw.nack");
     if (purged)
         tw__redis_keys_changed(ctx, name, "tw.purge");
     return at_ms;
@@ -200,13 +199,13 @@ static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct 
 static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
                           struct tw__redis_task *task, uint64_t at_ms)
 {
-    struct tw__redis_buffer log = {0};
+    struct tw__redis_buffer *log = &tw__redis_shared.log;
     bool at_once = at_ms == 0;
     if (at_once)
-        at_ms = tw__redis_offer_again(queue, task, tw__redis_now_ms(), &log);
+        at_ms = tw__redis_offer_again(queue, task, tw__redis_now_ms(), log);
     else
-        tw__redis_offer_put_off(queue, task, at_ms, tw__redis_now_ms(), &log);
-    tw__redis_changes_close(ctx, name, &log, "tw.back");
+        tw__redis_offer_put_off(queue, task, at_ms, tw__redis_now_ms(), log);
+    tw__redis_changes_close(ctx, name, "tw.back");
     if (at_once)
         tw__redis_keys_changed(ctx, name, "tw.ready");
     return at_ms == 0 ? 1 : at_ms; /* 0 would say that the task is dead */
@@ -217,11 +216,10 @@ static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct t
 static uint64_t end_attempt(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
                             struct tw__redis_task *task, bool back)
 {
-    struct tw__redis_buffer log = {0};
     uint64_t now_ms = tw__redis_now_ms(),
-             next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
+             next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &tw__redis_shared.log);
     tw__redis_count(queue, back ? TW__REDIS_BACK : TW__REDIS_FAILED, 1);
-    tw__redis_changes_close(ctx, name, &log, back ? "tw.back" : "tw.nack");
+    tw__redis_changes_close(ctx, name, back ? "tw.back" : "tw.nack");
     return next_ms;
 }
 
@@ -251,7 +249,6 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE),
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     uint64_t lease_ms = 0;
@@ -266,7 +263,7 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     uint64_t now_ms = tw__redis_clock_now(ctx), end_ms = now_ms + lease_ms;
-    tw__redis_lease_extend(queue, task, (uint32_t)lease_ms, false, now_ms, &log);
-    tw__redis_changes_close(ctx, argv[1], &log, "tw.touch");
+    tw__redis_lease_extend(queue, task, (uint32_t)lease_ms, false, now_ms, &tw__redis_shared.log);
+    tw__redis_changes_close(ctx, argv[1], "tw.touch");
     return RedisModule_ReplyWithLongLong(ctx, (long long)end_ms);
 }

@@ -14,11 +14,9 @@ struct tw__redis_task *tw__redis_changes_find(const struct tw__redis_queue *queu
     return tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, bytes), bytes);
 }
 
-void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
-                             const char *event)
+void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)
 {
-    tw__redis_log_changes(ctx, name, log);
-    tw__redis_buffer_free(log, &tw__redis_shared.queues->memory);
+    tw__redis_log_command(ctx, name);
     tw__redis_alarm_next();
     tw__redis_keys_changed(ctx, name, event);
     tw__redis_keys_remove_if_empty(ctx, name, true);

@@ -62,10 +62,9 @@ const char *tw__redis_info_warning(RedisModuleCtx *ctx);
 /* The task with an id, or NULL. `queue` may be NULL. */
 struct tw__redis_task *tw__redis_changes_find(const struct tw__redis_queue *queue, RedisModuleString *id);
 
-/* The end of a command that has changed tasks: replicates its changes, if there are any, frees the log,
- * notifies of the event, and removes the queue if it is empty. */
-void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
-                             const char *event);
+/* The end of a command that has changed tasks: replicates its changes, if there are any, notifies of the event,
+ * and removes the queue if it is empty. */
+void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
 
 /* Begins or ends the pause of a queue. `queue` is NULL if the key does not exist: then the pause makes a queue.
  * Requires: the queue is not in this state. */

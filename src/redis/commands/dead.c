@@ -89,8 +89,7 @@ static bool is_dead(const struct tw__redis_task *task, uint64_t now_ms)
 }
 
 /* Returns the number of tasks. */
-static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis_named *named, uint64_t due_ms,
-                           struct tw__redis_buffer *log)
+static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis_named *named, uint64_t due_ms)
 {
     uint64_t now_ms = tw__redis_now_ms();
     size_t count = 0;
@@ -98,7 +97,7 @@ static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis
         struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
         if (task == NULL)
             continue;
-        tw__redis_change_put_anew(log, tw__redis_shared.queues, task, due_ms);
+        tw__redis_change_put_anew(&tw__redis_shared.log, tw__redis_shared.queues, task, due_ms);
         tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
         count++;
     }
@@ -109,7 +108,6 @@ static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis
 int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     struct tw__redis_named named = {.fits = is_dead, .gather = gather_all};
     uint64_t due_ms = tw__redis_now_ms();
     size_t count = 0;
@@ -117,24 +115,23 @@ int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         return REDISMODULE_OK;
     bool may = tw__redis_named_may_deliver(ctx, queue, &named, UINT64_MAX);
     if (may)
-        count = replay_named(queue, &named, due_ms, &log);
+        count = replay_named(queue, &named, due_ms);
     if (count > 0) {
         tw__redis_shared.counts.replayed += count;
-        tw__redis_changes_close(ctx, argv[1], &log, "tw.replay");
+        tw__redis_changes_close(ctx, argv[1], "tw.replay");
     }
     RedisModule_Free(named.all.at);
     return may ? RedisModule_ReplyWithLongLong(ctx, (long long)count) : REDISMODULE_OK;
 }
 
 /* Returns the number of tasks. */
-static size_t purge_named(struct tw__redis_queue *queue, const struct tw__redis_named *named,
-                          struct tw__redis_buffer *log)
+static size_t purge_named(struct tw__redis_queue *queue, const struct tw__redis_named *named)
 {
     size_t count = 0;
     for (size_t i = 0; i < named->count; i++) {
         struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
         if (task != NULL)
-            tw__redis_purge_task(queue, task, log);
+            tw__redis_purge_task(queue, task, &tw__redis_shared.log);
         count += task != NULL;
     }
     return count;
@@ -144,13 +141,12 @@ static size_t purge_named(struct tw__redis_queue *queue, const struct tw__redis_
 int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     struct tw__redis_named named = {.fits = is_dead, .gather = gather_all};
     if (!tw__redis_named_open(ctx, argv, argc, &named, NULL, &queue))
         return REDISMODULE_OK;
-    size_t count = purge_named(queue, &named, &log);
+    size_t count = purge_named(queue, &named);
     if (count > 0)
-        tw__redis_changes_close(ctx, argv[1], &log, "tw.purge");
+        tw__redis_changes_close(ctx, argv[1], "tw.purge");
     RedisModule_Free(named.all.at);
     return RedisModule_ReplyWithLongLong(ctx, (long long)count);
 }

@@ -27,13 +27,6 @@
 #include "server/rights.h"
 #include "server/strings.h"
 
-/* Logs the changes that a command has written to `tw__redis_shared.log`. */
-static void log_changes(RedisModuleCtx *ctx, RedisModuleString *name)
-{
-    tw__redis_log_changes(ctx, name, &tw__redis_shared.log);
-    tw__redis_buffer_reset(&tw__redis_shared.log, &tw__redis_shared.queues->memory);
-}
-
 /* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
 
 /* The reply for an id. */
@@ -78,7 +71,7 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         hash = next;
     }
     if (cancelled > 0) {
-        log_changes(ctx, argv[1]);
+        tw__redis_log_command(ctx, argv[1]);
         tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
         tw__redis_keys_remove_if_empty(ctx, argv[1], true);
@@ -142,7 +135,7 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (moves) {
         tw__redis_place_prefetch(task);
         tw__redis_lease_move(queue, task, due, now_ms, &tw__redis_shared.log);
-        log_changes(ctx, argv[1]);
+        tw__redis_log_command(ctx, argv[1]);
         tw__redis_shared.counts.moved++;
         tw__redis_alarm_at(due);
         tw__redis_keys_changed(ctx, argv[1], "tw.move");

@@ -139,13 +139,13 @@ static bool may_take_more(const struct taking *take)
 /* Gives a ready task to the worker, and adds it to the reply. */
 static void lease_task(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
                        struct tw__redis_queue *queue, struct tw__redis_task *task,
-                       const struct tw__task_turn *turn, uint64_t now_ms, struct tw__redis_buffer *log)
+                       const struct tw__task_turn *turn, uint64_t now_ms)
 {
     struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
     tw__redis_lateness_count_taken(task->parked.since_ms);
     if (take->taken++ == 0)
         RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
-    task = tw__redis_lease_begin(queue, task, turn, &lease, now_ms, log);
+    task = tw__redis_lease_begin(queue, task, turn, &lease, now_ms, &tw__redis_shared.log);
     take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
     reply_task(ctx, key, task);
     tw__redis_shared.counts.taken++;
@@ -154,7 +154,7 @@ static void lease_task(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
 /* Gives ready tasks of one queue to the worker, or passes over them. Returns whether it has passed over any, so
  * that the call may look for others. */
 static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
-                       struct tw__redis_queue *queue, uint64_t now_ms, struct tw__redis_buffer *log)
+                       struct tw__redis_queue *queue, uint64_t now_ms)
 {
     struct tw__redis_task *task;
     uint64_t passed = take->passed;
@@ -163,9 +163,9 @@ static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
         tw__redis_count(queue, TW__REDIS_DROPPED, turn.dropped);
         tw__redis_count(queue, TW__REDIS_SKIPPED, turn.skipped);
         if (turn.calls) {
-            lease_task(ctx, take, key, queue, task, &turn, now_ms, log);
+            lease_task(ctx, take, key, queue, task, &turn, now_ms);
         } else {
-            tw__redis_lease_pass_over(queue, task, &turn, now_ms, log);
+            tw__redis_lease_pass_over(queue, task, &turn, now_ms, &tw__redis_shared.log);
             take->passed++;
         }
     }
@@ -173,10 +173,9 @@ static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
 }
 
 /* Tells the file, the replicas and the handlers what a call has done to a queue. */
-static void tell_of_take(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_buffer *log,
-                         bool ready, bool taken, bool passed)
+static void tell_of_take(RedisModuleCtx *ctx, RedisModuleString *name, bool ready, bool taken, bool passed)
 {
-    tw__redis_log_changes(ctx, name, log);
+    tw__redis_log_command(ctx, name);
     if (ready)
         tw__redis_keys_changed(ctx, name, "tw.ready");
     if (taken)
@@ -191,7 +190,6 @@ static void tell_of_take(RedisModuleCtx *ctx, RedisModuleString *name, const str
 static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *name)
 {
     struct tw__redis_queue *queue = tw__redis_keys_peek(ctx, name);
-    struct tw__redis_buffer log = {0};
     uint64_t taken = take->taken, passed = take->passed, looks = take->looks, ready = 0;
     if (queue == NULL || queue->paused || !tw__redis_config.deliver)
         return;
@@ -199,7 +197,7 @@ static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString
     do {
         if (may_take_more(take))
             ready += tw__redis_offer_due(queue, take->count - take->taken, now_ms, &take->looks);
-    } while (lease_from(ctx, take, name, queue, now_ms, &log));
+    } while (lease_from(ctx, take, name, queue, now_ms));
     bool left = queue->ready_count > 0 && (ready > 0 || take->passed == TW__TASK_DROPS_MAX);
     if (left)
         tw__redis_workers_wake(queue); /* others may wait for its tasks */
@@ -207,8 +205,7 @@ static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString
         tw__redis_alarm_next();
     if (take->taken > taken)
         tw__redis_alarm_at(now_ms + take->lease_ms);
-    tell_of_take(ctx, name, &log, ready > 0, take->taken > taken, take->passed > passed);
-    tw__redis_buffer_free(&log, &tw__redis_shared.queues->memory);
+    tell_of_take(ctx, name, ready > 0, take->taken > taken, take->passed > passed);
 }
 
 /* Whether all keys are queues, or nothing. If not, replies with an error. */

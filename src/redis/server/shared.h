@@ -47,7 +47,7 @@ struct tw__redis_shared {
     RedisModuleType *type; /* of a key whose value is a queue */
     struct tw__redis_counts counts;
     RedisModuleString *put, *renew, *changes;   /* the words of the log that many commands need */
-    struct tw__redis_buffer log;                /* in which puts, moves and cancels are logged */
+    struct tw__redis_buffer log;                /* the changes of this command; empty whenever others may run */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
     struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
@@ -62,6 +62,9 @@ extern struct tw__redis_shared tw__redis_shared;
  * anything has. */
 void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name,
                            const struct tw__redis_buffer *changes);
+
+/* The same for the changes of a command, in tw__redis_shared.log, which is empty afterwards. */
+void tw__redis_log_command(RedisModuleCtx *ctx, RedisModuleString *name);
 
 /* Returns whether a data set is being loaded, regardless of the server's flag. */
 static inline bool tw__redis_loading(void)
