@@ -7,7 +7,6 @@
 #include "commands.h"
 
 #include <base/error_text.h>
-#include <stdio.h>
 
 #include "delivery/purge.h"
 #include "delivery/workers.h"
@@ -64,6 +63,14 @@ static void look_ahead(struct foresight *ahead, int i)
         tw__redis_queue_foresee_removal(ahead->queue, ahead->hash[(i + ACKS_AHEAD) % SEEN]);
 }
 
+/* Whether the arguments are ids with their tokens. */
+static bool are_pairs(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    if (argc % 2 != 0)
+        return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
+    return tw__redis_argument_ids(ctx, argv, argc, 2);
+}
+
 /* TW.ACK queue id token [id token ...] */
 int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -71,9 +78,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     long long done = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    if (argc % 2 != 0)
-        return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
-    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 2) || !tw__redis_keys_open(ctx, argv[1], &queue))
+    if (!are_pairs(ctx, argv + 2, argc - 2) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL)
         return RedisModule_ReplyWithLongLong(ctx, 0);
@@ -100,8 +105,6 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 
 /* ---- TW.NACK --------------------------------------------------------------------------------------------- */
 
-enum { EXPECTED = 64 }; /* bytes of the text of an error */
-
 /* The arguments of one TW.NACK. */
 struct nack {
     uint64_t at_ms; /* 0: after the backoff */
@@ -114,12 +117,9 @@ struct nack {
  * however long the text is. For the same reason the text is left out while memory is full. */
 static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
-    char expected[EXPECTED];
-    if (count == 0) {
-        snprintf(expected, sizeof expected, "a text, of which %d bytes are kept", TW__TASK_ERROR_MAX);
-        tw__redis_argument_no_value(ctx, "ERROR", expected);
-        return false;
-    }
+    if (count == 0)
+        return tw__redis_refuse(ctx, "ERR ERROR has no value: expected a text, of which %d bytes are kept",
+                                TW__TASK_ERROR_MAX);
     nack->error = tw__redis_string_bytes(argv[0]);
     nack->error.size =
         tw__redis_gate_is_full(ctx) ? 0 : tw__text_size(nack->error.at, nack->error.size, TW__TASK_ERROR_MAX);
@@ -156,7 +156,7 @@ static int read_option(RedisModuleCtx *ctx, RedisModuleString **argv, int count,
         return 0;
     }
     if ((back && nack->text_given) || (text && nack->back)) {
-        RedisModule_ReplyWithError(ctx, "ERR BACK has an error text: expected none, as nothing has failed");
+        tw__redis_refuse(ctx, "ERR BACK has an error text: expected none, as nothing has failed");
         return 0;
     }
     nack->text_given |= text;

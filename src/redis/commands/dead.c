@@ -35,10 +35,8 @@ static bool begin_after(RedisModuleCtx *ctx, const struct tw__redis_queue *queue
                         struct tw__redis_task **task)
 {
     struct tw__redis_task *named = tw__redis_changes_find(queue, after);
-    if (named == NULL || tw__redis_task_stage(named) != TW__REDIS_DEAD) {
-        tw__redis_argument_error(ctx, after, "AFTER", "the id of a dead task");
-        return false;
-    }
+    if (named == NULL || tw__redis_task_stage(named) != TW__REDIS_DEAD)
+        return tw__redis_argument_error(ctx, after, "AFTER", "the id of a dead task");
     *task = tw__redis_place_next_dead(queue, named);
     return true;
 }

@@ -98,10 +98,8 @@ static bool read_conditions(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     for (int i = 0; i < argc; i++) {
         unsigned before = *condition;
-        if (!tw__redis_argument_condition(argv[i], condition) || !(*condition & (TW__TASK_GT | TW__TASK_LT))) {
-            tw__redis_argument_error(ctx, argv[i], "the option", "GT or LT");
-            return false;
-        }
+        if (!tw__redis_argument_condition(argv[i], condition) || !(*condition & (TW__TASK_GT | TW__TASK_LT)))
+            return tw__redis_argument_error(ctx, argv[i], "the option", "GT or LT");
         if (before != 0)
             return tw__redis_conditions_refuse(ctx, before, argv[i]);
     }

@@ -42,10 +42,8 @@ bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     int read = read_named(ctx, argv + 2, argc - 2, named), at = 2 + read, end = at + (due_ms != NULL ? 2 : 0);
     if (read == 0)
         return false;
-    if (argc > end) {
-        tw__redis_argument_error(ctx, argv[end], "the last option", "no more arguments");
-        return false;
-    }
+    if (argc > end)
+        return tw__redis_argument_error(ctx, argv[end], "the last option", "no more arguments");
     if ((argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, due_ms)) ||
         !tw__redis_keys_open(ctx, argv[1], queue))
         return false;

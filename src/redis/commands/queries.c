@@ -204,8 +204,7 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
     else {
         snprintf(expected, sizeof expected, "-, + or Unix time in milliseconds, an integer from 0 to %" PRIu64,
                  TW__TASK_TIME_MAX);
-        tw__redis_argument_error(ctx, argument, what, expected);
-        return false;
+        return tw__redis_argument_error(ctx, argument, what, expected);
     }
     return true;
 }
@@ -308,38 +307,32 @@ static void reply_scan(RedisModuleCtx *ctx, const struct scan *scan, uint64_t cu
 /* Reads MATCH, if the caller gave it. Returns false after an error reply. */
 static bool read_match(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct scan *scan)
 {
-    char error[REPLY_MAX];
     if (option->value == NULL)
         return true;
     struct tw__redis_bytes text = tw__redis_string_bytes(option->value);
+    if (text.size > TW__REDIS_PATTERN_MAX)
+        return tw__redis_refuse(ctx, "ERR MATCH is a pattern of %zu bytes: expected at most %d", text.size,
+                                TW__REDIS_PATTERN_MAX);
     scan->match = true;
-    if (text.size <= TW__REDIS_PATTERN_MAX) {
-        tw__redis_pattern_read(&scan->pattern, text);
-        return true;
-    }
-    snprintf(error, sizeof error, "ERR MATCH is a pattern of %zu bytes: expected at most %d", text.size,
-             TW__REDIS_PATTERN_MAX);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    tw__redis_pattern_read(&scan->pattern, text);
+    return true;
 }
 
 static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64_t *cursor)
 {
     unsigned long long value;
-    if (RedisModule_StringToULongLong(argument, &value) == REDISMODULE_OK) {
-        *cursor = value;
-        return true;
-    }
-    tw__redis_argument_error(ctx, argument, "the cursor",
-                             "0, or the cursor that the previous call replied with");
-    return false;
+    if (RedisModule_StringToULongLong(argument, &value) != REDISMODULE_OK)
+        return tw__redis_argument_error(ctx, argument, "the cursor",
+                                        "0, or the cursor that the previous call replied with");
+    *cursor = value;
+    return true;
 }
 
 int tw__redis_scan_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     struct scan scan = {.match = false};
-    uint64_t cursor, count = SCAN_USUAL;
+    uint64_t cursor = 0, count = SCAN_USUAL;
     struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, INT32_MAX, NULL},
                                          {"MATCH", TW__REDIS_TEXT, 0, 0, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};

@@ -12,7 +12,6 @@
  */
 #include "commands.h"
 
-#include <stdio.h>
 #include <task/limits.h>
 
 #include "delivery/workers.h"
@@ -28,7 +27,7 @@
 #include "server/strings.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
-enum { KEYS_MAX = 10000, FIELDS = 7, TEXT_MAX = 128 };
+enum { KEYS_MAX = 10000, FIELDS = 7 };
 
 /* The arguments of one TW.TAKE. */
 struct taking {
@@ -46,17 +45,12 @@ struct taking {
 
 static bool read_worker(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct taking *take)
 {
-    char error[TEXT_MAX];
     take->worker = (struct tw__redis_bytes){"", 0};
-    if (option->value == NULL)
-        return true;
-    take->worker = tw__redis_string_bytes(option->value);
-    if (take->worker.size <= TW__TASK_WORKER_MAX)
-        return true;
-    snprintf(error, sizeof error, "ERR NAME has %zu bytes: expected at most %d", take->worker.size,
-             TW__TASK_WORKER_MAX);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    if (option->value != NULL)
+        take->worker = tw__redis_string_bytes(option->value);
+    return take->worker.size <= TW__TASK_WORKER_MAX ||
+           tw__redis_refuse(ctx, "ERR NAME has %zu bytes: expected at most %d", take->worker.size,
+                            TW__TASK_WORKER_MAX);
 }
 
 /* Reads n queue [queue ...]. Their number has a limit, because the server takes a worker that leaves off the
@@ -66,10 +60,8 @@ static bool read_queues(RedisModuleCtx *ctx, struct taking *take, RedisModuleStr
     uint64_t count;
     if (!tw__redis_argument_number(ctx, argv[0], "the number of queues", TW__REDIS_COUNT, 1, KEYS_MAX, &count))
         return false;
-    if (count > (uint64_t)argc - 1) {
-        tw__redis_argument_error(ctx, argv[0], "the number of queues", "so many queues behind it");
-        return false;
-    }
+    if (count > (uint64_t)argc - 1)
+        return tw__redis_argument_error(ctx, argv[0], "the number of queues", "so many queues behind it");
     take->keys = argv + 1;
     take->key_count = (int)count;
     return true;

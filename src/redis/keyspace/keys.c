@@ -11,6 +11,7 @@
 #include "alarm.h"
 #include "batch.h"
 #include "queues/queue.h"
+#include "server/arguments.h"
 #include "server/rights.h"
 
 enum { EMPTY_MAX = 8 }; /* removed in one tick */
@@ -49,10 +50,8 @@ static bool find_queue(RedisModuleCtx *ctx, RedisModuleString *name, int mode, s
 bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
 {
     tw__redis_batch_settle();
-    if (find_queue(ctx, name, REDISMODULE_READ, queue))
-        return true;
-    RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
-    return false;
+    return find_queue(ctx, name, REDISMODULE_READ, queue) ||
+           tw__redis_refuse(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
 }
 
 struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name)
@@ -62,25 +61,16 @@ struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleStri
     return find_queue(ctx, name, REDISMODULE_READ, &queue) ? queue : NULL;
 }
 
-int tw__redis_keys_reply_loading(RedisModuleCtx *ctx)
-{
-    return RedisModule_ReplyWithError(
-        ctx, "LOADING the data set is being loaded: expected a call after loading has ended");
-}
-
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
 {
-    if (tw__redis_caller_is_early(ctx)) {
-        tw__redis_keys_reply_loading(ctx);
-        return false;
-    }
+    if (tw__redis_caller_is_early(ctx))
+        return tw__redis_refuse(
+            ctx, "LOADING the data set is being loaded: expected a call after loading has ended");
     tw__redis_batch_settle();
-    if (find_queue(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE, queue)) {
-        tw__redis_shared.queues->recent = *queue;
-        return true;
-    }
-    RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
-    return false;
+    if (!find_queue(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE, queue))
+        return tw__redis_refuse(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
+    tw__redis_shared.queues->recent = *queue;
+    return true;
 }
 
 struct tw__redis_queue *tw__redis_keys_value(const void *value)

@@ -33,9 +33,6 @@ struct tw__redis_queues *tw__redis_keys_all(void);
  * of that. */
 bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_queue *queue);
 
-/* Replies that a data set is being loaded. */
-int tw__redis_keys_reply_loading(RedisModuleCtx *ctx);
-
 /* ---- coming and going ------------------------------------------------------------------------------------ */
 
 /* Makes a queue the value of a key, which does not exist. To be called when the queue has its tasks, because
