@@ -200,11 +200,15 @@ static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct t
                           struct tw__redis_task *task, uint64_t at_ms)
 {
     struct tw__redis_buffer *log = &tw__redis_shared.log;
+    uint64_t now_ms = tw__redis_now_ms();
     bool at_once = at_ms == 0;
-    if (at_once)
-        at_ms = tw__redis_offer_again(queue, task, tw__redis_now_ms(), log);
-    else
-        tw__redis_offer_put_off(queue, task, at_ms, tw__redis_now_ms(), log);
+    if (at_once) {
+        at_ms = tw__redis_task_due(tw__redis_lease_give_back(queue, task, now_ms, log));
+        tw__redis_workers_wake(queue);
+    } else {
+        tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
+    }
+    tw__redis_count(queue, TW__REDIS_BACK, 1);
     tw__redis_changes_close(ctx, name, "tw.back");
     if (at_once)
         tw__redis_keys_changed(ctx, name, "tw.ready");

@@ -125,22 +125,6 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
     return at_ms;
 }
 
-uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
-                               struct tw__redis_buffer *log)
-{
-    task = tw__redis_lease_give_back(queue, task, now_ms, log);
-    tw__redis_count(queue, TW__REDIS_BACK, 1);
-    tw__redis_workers_wake(queue);
-    return tw__redis_task_due(task);
-}
-
-void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
-                             uint64_t now_ms, struct tw__redis_buffer *log)
-{
-    tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
-    tw__redis_count(queue, TW__REDIS_BACK, 1);
-}
-
 /* The lease has run out. The wait begins at its end, whenever that is noticed. Returns whether the task has
  * died. */
 static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_attempt *attempt)
