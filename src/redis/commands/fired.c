@@ -207,8 +207,7 @@ static bool load_chunk(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__
     bool is_new = queue == NULL;
     if (is_new)
         queue = tw__redis_queue_new(tw__redis_shared.queues);
-    bool good = logged == NULL ? tw__redis_chunk_read(queue, chunk, now_ms, monotonic_ms, fault)
-                               : tw__redis_chunk_repeat(queue, chunk, logged, now_ms, fault);
+    bool good = tw__redis_chunk_read(queue, chunk, logged, now_ms, monotonic_ms, fault);
     if (is_new && good && tw__redis_table_count(&queue->tasks) > 0)
         tw__redis_keys_make(ctx, name, queue);
     else if (is_new)

@@ -332,8 +332,8 @@ static bool renew_logged(const char *id, unsigned plan, uint64_t every)
     struct tw__redis_logged logged = {.renews = true, .count = 1, .string = newer};
     struct tw__redis_task *task = make(id, "\1\5newer", every, 3);
     tw__redis_chunk_put(&chunk, task, tw__redis_route_for(queue, &plan_of[plan]));
-    bool good = tw__redis_chunk_repeat(queue, (struct tw__redis_bytes){chunk.at, chunk.size}, &logged,
-                                       START + 70, &fault);
+    bool good = tw__redis_chunk_read(queue, (struct tw__redis_bytes){chunk.at, chunk.size}, &logged, START + 70,
+                                     MONOTONIC, &fault);
     assert_true(good || fault.misfit != NULL);
     tw__redis_buffer_free(&chunk, &counted);
     counted_free(task);
