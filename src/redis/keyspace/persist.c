@@ -197,11 +197,9 @@ static void digest_task(void *entry, void *arg)
 static void digest(RedisModuleDigest *sum, void *value)
 {
     const struct tw__redis_queue *queue = tw__redis_keys_value(value);
-    uint64_t segment = 0;
     RedisModule_DigestAddLongLong(sum, queue->paused);
     RedisModule_DigestEndSequence(sum);
-    while (tw__redis_table_walk(&queue->tasks, &segment, digest_task, sum))
-        ;
+    tw__redis_table_each(&queue->tasks, digest_task, sum);
 }
 
 static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, size_t samples)

@@ -367,10 +367,8 @@ static void forget(struct tw__redis_queue *queue, const struct begun *begun, uin
 void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms)
 {
     const struct tw__redis_memory *memory = &queue->queues->memory;
-    uint64_t segment = 0;
     struct all_begun all = {memory->alloc((tw__redis_table_count(&queue->tasks) + 1) * sizeof *all.at), 0};
-    while (tw__redis_table_walk(&queue->tasks, &segment, gather_begun, &all))
-        ;
+    tw__redis_table_each(&queue->tasks, gather_begun, &all);
     qsort(all.at, all.count, sizeof *all.at, compare_begun);
     for (size_t i = 0; i < all.count; i++)
         forget(queue, &all.at[i], now_ms);
