@@ -8,10 +8,7 @@
 
 struct tw__redis_task *tw__redis_changes_find(const struct tw__redis_queue *queue, RedisModuleString *id)
 {
-    struct tw__redis_bytes bytes = tw__redis_string_bytes(id);
-    if (queue == NULL)
-        return NULL;
-    return tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, bytes), bytes);
+    return queue == NULL ? NULL : tw__redis_queue_named(queue, tw__redis_string_bytes(id));
 }
 
 void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)

@@ -50,8 +50,7 @@ static RedisModuleString *make_id(const struct tw__redis_queue *queue, uint64_t 
     for (;; last_id.number++) {
         id.size = (size_t)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)now_ms,
                                    (unsigned long long)last_id.number);
-        uint64_t hash = tw__redis_queue_hash(tw__redis_shared.queues, id);
-        if (queue == NULL || tw__redis_queue_find(queue, hash, id) == NULL)
+        if (queue == NULL || tw__redis_queue_named(queue, id) == NULL)
             return RedisModule_CreateString(NULL, id.at, id.size);
     }
 }

@@ -149,10 +149,7 @@ int tw__redis_get_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     uint64_t now_ms = tw__redis_now_ms();
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
-        struct tw__redis_bytes id = tw__redis_string_bytes(argv[i]);
-        const struct tw__redis_task *task =
-            queue == NULL ? NULL
-                          : tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
+        const struct tw__redis_task *task = tw__redis_changes_find(queue, argv[i]);
         if (task == NULL)
             RedisModule_ReplyWithNull(ctx);
         else
@@ -214,11 +211,7 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
 static struct tw__redis_task *find_after(const struct tw__redis_queue *queue,
                                          const struct tw__redis_option *option, uint64_t from, uint64_t now_ms)
 {
-    if (option->value == NULL)
-        return NULL;
-    struct tw__redis_bytes id = tw__redis_string_bytes(option->value);
-    struct tw__redis_task *task =
-        tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
+    struct tw__redis_task *task = option->value == NULL ? NULL : tw__redis_changes_find(queue, option->value);
     return task != NULL && tw__redis_place_next(tw__redis_shared.queues, task, now_ms) == from ? task : NULL;
 }
 

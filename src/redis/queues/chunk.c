@@ -325,7 +325,7 @@ static bool take_other(struct reader *reader, struct tw__redis_task_plan *plan)
     memcpy(name, plan->id.at, same);
     memcpy(name + same, rest.at, rest.size);
     id.at = name;
-    struct tw__redis_task *other = tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
+    struct tw__redis_task *other = tw__redis_queue_named(queue, id);
     memory->free(name);
     if (!may_share(other))
         return false;

@@ -291,7 +291,7 @@ void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis
 static size_t name_period(const struct tw__redis_queue *queue, char *name, size_t size, uint64_t due)
 {
     struct tw__redis_bytes id = {name, size + tw__task_suffix(due, 0, name + size)};
-    for (uint32_t n = 1; tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id) != NULL; n++)
+    for (uint32_t n = 1; tw__redis_queue_named(queue, id) != NULL; n++)
         id.size = size + tw__task_suffix(due, n, name + size);
     return id.size;
 }

@@ -116,6 +116,11 @@ struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue,
     return tw__redis_table_find(&queue->tasks, hash, id.at, id.size);
 }
 
+struct tw__redis_task *tw__redis_queue_named(const struct tw__redis_queue *queue, struct tw__redis_bytes id)
+{
+    return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
+}
+
 /* Takes a task from its place and from the payload that it shares. */
 static void unfile(struct tw__redis_queue *queue, struct tw__redis_task *task)
 {

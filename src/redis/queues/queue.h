@@ -37,6 +37,8 @@ void tw__redis_queue_foresee_removal(const struct tw__redis_queue *queue, uint64
 
 struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue, uint64_t hash,
                                             struct tw__redis_bytes id);
+/* The same without the hash. */
+struct tw__redis_task *tw__redis_queue_named(const struct tw__redis_queue *queue, struct tw__redis_bytes id);
 /* Puts a task into a queue and files it. Takes out and frees `old`, the task that it replaces; NULL if
  * there is none. Requires: the route belongs to the queue; the task is filed nowhere;
  * tw__redis_queue_find() returns `old` for the task's id. */
