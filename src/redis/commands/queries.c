@@ -405,7 +405,7 @@ static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
     reply_named(ctx, "next", any == 0 ? UINT64_MAX : tw__redis_place_next(queue->queues, task, now_ms));
     reply_oldest_ready(ctx, queue, now_ms);
     reply_named(ctx, "routes", tw__redis_route_count(queue));
-    reply_named(ctx, "bytes", tw__redis_queue_bytes(queue));
+    reply_named(ctx, "bytes", queue->bytes);
     for (int i = 0; i < TW__REDIS_COUNTS; i++)
         reply_named(ctx, tw__redis_count_name[i], queue->counts[i]);
 }

@@ -119,10 +119,8 @@ void tw__redis_late_done(struct tw__redis_delivery *delivery);
 
 /* ---- the whole way (deliver.c) --------------------------------------------------------------------------- */
 
-/* tw__redis_deliver_begin() opens a batch of deliveries. tw__redis_deliver_finish() replicates which tasks
- * have left their queues, sends keyspace notifications, removes the queues that are empty, and closes
- * the batch. */
-void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
+/* Ends a batch of deliveries (batch.h): replicates which tasks have left their queues, sends keyspace
+ * notifications, removes the queues that are empty, and closes the batch. */
 void tw__redis_deliver_finish(struct tw__redis_batch *batch);
 
 /* Delivers a due task that was taken out and is filed nowhere. Returns TW__REDIS_DEFER_NONE: the task is then

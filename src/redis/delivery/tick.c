@@ -125,7 +125,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, bool full, uint64
     enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
     struct tw__redis_task *task;
     struct tw__redis_batch batch;
-    tw__redis_deliver_begin(&batch, ctx);
+    tw__redis_batch_begin(&batch, ctx);
     bool dead = purge(&batch, now_ms, started_us);
     while (tasks > 0) {
         taken = tw__redis_place_take(queues, now_ms, from, &work, &task);

@@ -206,7 +206,7 @@ static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, siz
 {
     (void)context;
     (void)samples;
-    return tw__redis_queue_bytes(tw__redis_keys_value(value));
+    return tw__redis_keys_value(value)->bytes;
 }
 
 /* The server frees values with a high effort on a background thread. When memory is short we report an effort

@@ -77,11 +77,6 @@ void tw__redis_queue_detach(struct tw__redis_queue *queue)
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 
-size_t tw__redis_queue_bytes(const struct tw__redis_queue *queue)
-{
-    return queue->bytes;
-}
-
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
 
 uint64_t tw__redis_queue_hash(const struct tw__redis_queues *queues, struct tw__redis_bytes id)

@@ -19,9 +19,6 @@ void tw__redis_queue_attach(struct tw__redis_queue *queue);
 /* Detaches a queue that is no longer the value of a key. */
 void tw__redis_queue_detach(struct tw__redis_queue *queue);
 
-/* The bytes that a queue takes in memory. */
-size_t tw__redis_queue_bytes(const struct tw__redis_queue *queue);
-
 /* The hash of an id, for the parameter `hash` of the functions below. */
 uint64_t tw__redis_queue_hash(const struct tw__redis_queues *queues, struct tw__redis_bytes id);
 /* Prefetch the memory that tw__redis_queue_find() will read. Finding a task takes three cache misses, each

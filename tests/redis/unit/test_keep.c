@@ -161,9 +161,9 @@ static void a_retry_keeps_its_attempt_state_and_takes_no_byte_more(void **state)
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
     tw__redis_lease_lapse(queue, task, text("gone"), START + 500, START + 20, &changes);
-    uint64_t bytes = tw__redis_queue_bytes(queue);
+    uint64_t bytes = queue->bytes;
     task = keep("a", FIRST_OF_WORKERS, 0, 1);
-    assert_true(tw__redis_queue_bytes(queue) - bytes <= 8); /* two letters more, as the allocator rounds */
+    assert_true(queue->bytes - bytes <= 8); /* two letters more, as the allocator rounds */
     assert_attempt(task, TW__REDIS_WAITING, START + 5, 1, 7);
     assert_true(tw__redis_task_due(task) == START + 500);
     assert_bytes_equal(tw__redis_task_whole_attempt(task).error, text("gone"));
