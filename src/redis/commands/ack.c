@@ -14,7 +14,6 @@
 #include "queues/lease.h"
 #include "queues/queue.h"
 #include "server/arguments.h"
-#include "server/gate.h"
 #include "server/shared.h"
 #include "server/strings.h"
 

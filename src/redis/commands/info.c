@@ -14,7 +14,6 @@
 #include "queues/look.h"
 #include "queues/sums.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/lateness.h"
 
 /* ---- durability ------------------------------------------------------------------------------------------ */

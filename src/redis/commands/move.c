@@ -23,7 +23,6 @@
 #include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/rights.h"
 #include "server/strings.h"
 

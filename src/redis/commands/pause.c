@@ -11,7 +11,6 @@
 #include "queues/queue.h"
 #include "queues/sums.h"
 #include "server/arguments.h"
-#include "server/gate.h"
 #include "server/strings.h"
 
 /* Makes a queue that is paused and has no tasks. */

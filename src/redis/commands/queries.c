@@ -19,7 +19,6 @@
 #include "queues/sums.h"
 #include "server/arguments.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/lateness.h"
 #include "server/strings.h"
 

@@ -21,7 +21,6 @@
 #include "queues/place.h"
 #include "server/arguments.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/lateness.h"
 #include "server/shared.h"
 #include "server/strings.h"

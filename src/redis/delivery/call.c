@@ -28,7 +28,6 @@
 #include "keyspace/keys.h"
 #include "queues/place.h"
 #include "queues/route.h"
-#include "server/gate.h"
 #include "server/strings.h"
 
 static const char *const word_text[TW__REDIS_WORDS] = {

@@ -36,7 +36,6 @@
 #include "queues/queue.h"
 #include "queues/route.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/shared.h"
 #include "workers.h"
 

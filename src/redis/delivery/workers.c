@@ -27,7 +27,6 @@
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "server/arguments.h"
-#include "server/gate.h"
 
 enum { AGAIN_MS = 100, SMALL = 32 };
 
