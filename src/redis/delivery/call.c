@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "asked.h"
 #include "keyspace/keys.h"
 #include "queues/place.h"
 #include "queues/route.h"

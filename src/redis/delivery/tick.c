@@ -27,7 +27,6 @@
 
 #include <base/list.h>
 
-#include "asked.h"
 #include "delivery.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"

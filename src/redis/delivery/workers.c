@@ -23,7 +23,6 @@
 
 #include <base/list.h>
 
-#include "asked.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "server/arguments.h"
