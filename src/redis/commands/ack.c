@@ -252,8 +252,8 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE),
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE, NULL),
+                                         {.word = NULL}};
     uint64_t lease_ms = 0;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);

@@ -46,13 +46,11 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     struct tw__redis_queue *queue;
     uint64_t limit = DEAD_USUAL;
-    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, NULL},
-                                         {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {
+        {"COUNT", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, &limit, NULL}, {.word = "AFTER"}, {.word = NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n or AFTER id") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;

@@ -230,14 +230,12 @@ int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__redis_queue *queue;
     struct tw__redis_wanted wanted = {.after = NULL};
     uint64_t limit = RANGE_USUAL, now_ms = tw__redis_now_ms();
-    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, RANGE_MAX, NULL},
-                                         {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {
+        {"COUNT", TW__REDIS_COUNT, 1, RANGE_MAX, &limit, NULL}, {.word = "AFTER"}, {.word = NULL}};
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or COUNT n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
@@ -325,15 +323,13 @@ int tw__redis_scan_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_queue *queue;
     struct scan scan = {.match = false};
     uint64_t cursor = 0, count = SCAN_USUAL;
-    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, INT32_MAX, NULL},
-                                         {"MATCH", TW__REDIS_TEXT, 0, 0, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {
+        {"COUNT", TW__REDIS_COUNT, 1, INT32_MAX, &count, NULL}, {.word = "MATCH"}, {.word = NULL}};
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     if (!read_cursor(ctx, argv[2], &cursor) ||
         !tw__redis_argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &count) || !read_match(ctx, &options[1], &scan) ||
-        !tw__redis_keys_find(ctx, argv[1], &queue))
+        !read_match(ctx, &options[1], &scan) || !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     cursor = queue == NULL ? 0 : scan_some(&scan, queue, cursor, count);
     reply_scan(ctx, &scan, cursor);
@@ -354,14 +350,12 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
 {
     struct tw__redis_queue *queue;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
-                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, &step, NULL},
+                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, &count, NULL},
+                                         {.word = NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or STEPS n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &step) ||
-        !tw__redis_argument_option_number(ctx, &options[1], &count) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
@@ -473,14 +467,11 @@ static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *que
 int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
-                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
-                                         {"QUEUES", TW__REDIS_COUNT, 0, TW__REDIS_LISTED_MAX, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
-    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, STEPS n or QUEUES n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &step) ||
-        !tw__redis_argument_option_number(ctx, &options[1], &count) ||
-        !tw__redis_argument_option_number(ctx, &options[2], &limit))
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, &step, NULL},
+                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, &count, NULL},
+                                         {"QUEUES", TW__REDIS_COUNT, 0, TW__REDIS_LISTED_MAX, &limit, NULL},
+                                         {.word = NULL}};
+    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, STEPS n or QUEUES n"))
         return REDISMODULE_OK;
     struct tw__redis_queues *queues = tw__redis_keys_all();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);

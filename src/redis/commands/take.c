@@ -78,19 +78,18 @@ static void tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE),
-                                         tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT),
-                                         {"BLOCK", TW__REDIS_MS, 0, UINT32_MAX, NULL},
-                                         {"NAME", TW__REDIS_TEXT, 0, 0, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {
+        tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE, NULL),
+        tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT, &take->count),
+        {"BLOCK", TW__REDIS_MS, 0, UINT32_MAX, &take->block_ms, NULL},
+        {.word = "NAME"},
+        {.word = NULL}};
     *take = (struct taking){.count = tw__task_range(TW__TASK_IN_COUNT).usual, .looks = TW__REDIS_LOOKS};
     if (!read_queues(ctx, take, argv + 1, argc - 1))
         return false;
     int at = 2 + take->key_count;
     if (!tw__redis_argument_options(ctx, argv + at, argc - at, options,
                                     "LEASE ms, COUNT n, BLOCK ms or NAME worker") ||
-        !tw__redis_argument_option_number(ctx, &options[1], &take->count) ||
-        !tw__redis_argument_option_number(ctx, &options[2], &take->block_ms) ||
         !read_worker(ctx, &options[3], take) ||
         !tw__redis_argument_option_ms(ctx, &options[0], &take->lease_ms))
         return false;

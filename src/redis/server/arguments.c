@@ -99,6 +99,12 @@ bool tw__redis_argument_ids(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     return at >= argc;
 }
 
+static bool read_number(RedisModuleCtx *ctx, const struct tw__redis_option *option, uint64_t *number)
+{
+    return tw__redis_argument_number(ctx, option->value, option->word, option->unit, option->min, option->max,
+                                     number);
+}
+
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                                 struct tw__redis_option *options, const char *expected)
 {
@@ -116,21 +122,17 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
             return tw__redis_argument_no_number(ctx, option->word, option->unit, option->min, option->max);
         option->value = argv[at + 1];
     }
+    for (struct tw__redis_option *option = options; option->word != NULL; option++)
+        if (option->number != NULL && option->value != NULL && !read_number(ctx, option, option->number))
+            return false;
     return true;
-}
-
-bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option,
-                                      uint64_t *number)
-{
-    return option->value == NULL || tw__redis_argument_number(ctx, option->value, option->word, option->unit,
-                                                              option->min, option->max, number);
 }
 
 bool tw__redis_argument_option_ms(RedisModuleCtx *ctx, const struct tw__redis_option *option, uint64_t *ms)
 {
     char expected[RANGE_TEXT];
     if (option->value != NULL)
-        return tw__redis_argument_option_number(ctx, option, ms);
+        return read_number(ctx, option, ms);
     snprintf(expected, sizeof expected, "%s ms, an integer from %lld to %lld", option->word, option->min,
              option->max);
     return tw__redis_argument_missing(ctx, option->word, expected);

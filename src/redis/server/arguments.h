@@ -50,26 +50,24 @@ struct tw__redis_option {
     const char *word;
     enum tw__redis_unit unit;
     long long min, max;       /* of a number */
+    uint64_t *number;         /* set to the number that the caller gives; NULL: the value is read elsewhere */
     RedisModuleString *value; /* NULL: the caller did not give it */
 };
 
 /* An option that is a number of the contract. */
 static inline struct tw__redis_option tw__redis_option_of(const char *word, enum tw__redis_unit unit,
-                                                          enum tw__task_number number)
+                                                          enum tw__task_number of, uint64_t *number)
 {
-    struct tw__task_range range = tw__task_range(number);
-    return (struct tw__redis_option){word, unit, (long long)range.least, (long long)range.most, NULL};
+    struct tw__task_range range = tw__task_range(of);
+    return (struct tw__redis_option){word, unit, (long long)range.least, (long long)range.most, number, NULL};
 }
 
-/* Reads options in any order, each at most once. The list ends with a NULL word. `expected` names all
- * options. */
+/* Reads options in any order, each at most once, and then their numbers in the order of the list, which ends
+ * with a NULL word. `expected` names all options. */
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                                 struct tw__redis_option *options, const char *expected);
 
-/* Reads the number of an option, if the caller gave it. */
-bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option,
-                                      uint64_t *number);
-/* The same of milliseconds that the caller has to give. */
+/* Reads the milliseconds of an option that the caller has to give. */
 bool tw__redis_argument_option_ms(RedisModuleCtx *ctx, const struct tw__redis_option *option, uint64_t *ms);
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
