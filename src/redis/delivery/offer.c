@@ -121,7 +121,7 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
         return die(queue, task, error, now_ms, log);
     if (at_ms == 0)
         at_ms = after_wait(now_ms, &retry, &attempt);
-    tw__redis_lease_fail(queue, task, error, at_ms, now_ms, log);
+    tw__redis_lease_fail(queue, task, false, error, at_ms, now_ms, log);
     return at_ms;
 }
 
@@ -145,7 +145,7 @@ static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_at
     }
     struct tw__task_retry retry = retry_of(task);
     uint64_t at_ms = after_wait(end_ms < now_ms ? end_ms : now_ms, &retry, attempt);
-    tw__redis_lease_lapse(delivery->queue, task, error, at_ms, now_ms, log);
+    tw__redis_lease_fail(delivery->queue, task, true, error, at_ms, now_ms, log);
     return false;
 }
 

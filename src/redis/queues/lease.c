@@ -178,8 +178,7 @@ void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task
 
 /* ---- the end of an attempt ------------------------------------------------------------------------------- */
 
-/* The task waits for its next attempt. */
-static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t token,
+void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task, bool lapsed,
                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                           struct tw__redis_buffer *log)
 {
@@ -187,17 +186,10 @@ static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *
     TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
     attempt.stage = TW__REDIS_WAITING;
     attempt.has_next = false;
-    attempt.token = token;
+    attempt.token = lapsed ? attempt.token : 0;
     attempt.error = error;
     task = file_with(queue, task, &attempt, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
-}
-
-void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                          struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
-                          struct tw__redis_buffer *log)
-{
-    await_attempt(queue, task, 0, error, at_ms, now_ms, log);
 }
 
 void tw__redis_lease_count_lapse(struct tw__redis_task *task)
@@ -206,14 +198,6 @@ void tw__redis_lease_count_lapse(struct tw__redis_task *task)
     TW_ASSERT(attempt.stage == TW__REDIS_LEASED && attempt.lapses < TW__REDIS_LAPSES_LAST);
     attempt.lapses++;
     tw__redis_task_set_attempt(task, &attempt);
-}
-
-void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
-                           struct tw__redis_buffer *log)
-{
-    uint64_t token = tw__redis_task_attempt(task).token;
-    await_attempt(queue, task, token, error, at_ms, now_ms, log);
 }
 
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,

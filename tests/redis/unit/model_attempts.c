@@ -365,8 +365,7 @@ static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
     follow(room, ref, &outcome);
     if (lapsed)
         tw__redis_lease_count_lapse(ref->task);
-    (lapsed ? tw__redis_lease_lapse : tw__redis_lease_fail)(room->queue, ref->task, ref->attempt.error,
-                                                            call.at_ms, model.now, &log);
+    tw__redis_lease_fail(room->queue, ref->task, lapsed, ref->attempt.error, call.at_ms, model.now, &log);
     ref->task = found(room, ref);
     check_log(&log);
 }
@@ -638,7 +637,6 @@ void promote_some(struct room *room)
 }
 
 /* ---- any of these ---------------------------------------------------------------------------------------- */
-
 
 /* Does something that the life of a task allows. A task that is filed nowhere is being delivered, and a dead
  * one is about to be purged: that is over, unless the task keeps its place. Returns false if there is
