@@ -8,14 +8,7 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/queues/change.h>
-#include <src/redis/queues/lease.h>
-#include <src/redis/queues/look.h>
-#include <src/redis/queues/place.h>
-#include <src/redis/queues/queue.h>
-#include <src/redis/queues/route.h>
-#include <src/redis/queues/sums.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <task/ends.h>
 #include <task/outcome.h>
 #include <task/state.h>
