@@ -100,9 +100,7 @@ static uint64_t attempts_begun(const struct tw__redis_task *task)
 static void reply_attempt(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms,
                           uint64_t now_ms)
 {
-    struct tw__redis_attempt attempt = {.worker = {"", 0}, .error = {"", 0}};
-    if (task->has_attempt)
-        attempt = tw__redis_task_whole_attempt(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     reply_named(ctx, "attempt", attempts_begun(task));
     reply_named(ctx, "lapses", attempt.lapses);
     reply_named(ctx, "missed-periods", attempt.has_missed_periods ? attempt.missed_periods : 0);

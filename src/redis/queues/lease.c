@@ -16,14 +16,6 @@
 #include "queue.h"
 #include "route.h"
 
-/* The attempt state of a task, or the one of a task that has none, and is leased or dies. */
-static struct tw__redis_attempt attempt_of(const struct tw__redis_task *task)
-{
-    if (task->has_attempt)
-        return tw__redis_task_whole_attempt(task);
-    return (struct tw__redis_attempt){.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
-}
-
 /* Takes the task from its place, gives it this attempt state, and files it for another time. */
 static struct tw__redis_task *file_with(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                         const struct tw__redis_attempt *attempt, uint64_t at_ms,
@@ -121,7 +113,7 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log)
 {
-    struct tw__redis_attempt attempt = attempt_of(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     TW_ASSERT(task->place == TW__REDIS_IN_READY && lease->token != 0);
     attempt.next = tw__redis_task_due(task);
     begin_call(&attempt, turn);
@@ -152,7 +144,7 @@ void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_t
 struct tw__redis_task *tw__redis_lease_make_due(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                 uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    struct tw__redis_attempt attempt = attempt_of(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     TW_ASSERT(attempt.stage == TW__REDIS_WAITING);
     task = file_with(queue, task, &attempt, now_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
@@ -252,7 +244,7 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
 static struct tw__redis_attempt death_of(const struct tw__redis_task *task, uint32_t attempts,
                                          struct tw__redis_bytes error)
 {
-    struct tw__redis_attempt attempt = attempt_of(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     TW_ASSERT(attempt.stage != TW__REDIS_DEAD);
     attempt.stage = TW__REDIS_DEAD;
     attempt.has_next = attempt.has_missed_periods = false;
@@ -341,7 +333,7 @@ static int compare_begun(const void *one, const void *other)
 /* Ends the lease of a task, if it has one, and makes its token void. */
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
-    struct tw__redis_attempt attempt = attempt_of(begun->task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(begun->task);
     tw__redis_attempt_unbegin(&attempt);
     bool again = attempt.number > 0 || attempt.has_missed_periods ||
                  attempt.due != begun->at_ms; /* it is too late no more */
