@@ -20,7 +20,6 @@
 #include <tickwheel/version.h>
 
 #include "commands/commands.h"
-#include "delivery/asked.h"
 #include "delivery/delivery.h"
 #include "delivery/tick.h"
 #include "keyspace/keys.h"

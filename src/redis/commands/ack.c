@@ -7,7 +7,6 @@
 #include "commands.h"
 
 #include <base/error_text.h>
-#include <stdio.h>
 
 #include "delivery/purge.h"
 #include "delivery/workers.h"
@@ -15,7 +14,6 @@
 #include "queues/lease.h"
 #include "queues/queue.h"
 #include "server/arguments.h"
-#include "server/gate.h"
 #include "server/shared.h"
 #include "server/strings.h"
 
@@ -64,17 +62,22 @@ static void look_ahead(struct foresight *ahead, int i)
         tw__redis_queue_foresee_removal(ahead->queue, ahead->hash[(i + ACKS_AHEAD) % SEEN]);
 }
 
+/* Whether the arguments are ids with their tokens. */
+static bool are_pairs(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    if (argc % 2 != 0)
+        return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
+    return tw__redis_argument_ids(ctx, argv, argc, 2);
+}
+
 /* TW.ACK queue id token [id token ...] */
 int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     long long done = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    if (argc % 2 != 0)
-        return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
-    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 2) || !tw__redis_changes_open(ctx, argv[1], &queue))
+    if (!are_pairs(ctx, argv + 2, argc - 2) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL)
         return RedisModule_ReplyWithLongLong(ctx, 0);
@@ -88,20 +91,18 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
             continue;
         tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed_periods(task));
         if (tw__redis_task_stage(task) == TW__REDIS_REPLACED)
-            tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
+            tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &tw__redis_shared.log);
         else
-            tw__redis_lease_done(queue, task, now_ms, &log);
+            tw__redis_lease_done(queue, task, now_ms, &tw__redis_shared.log);
         done++;
     }
     tw__redis_count(queue, TW__REDIS_DONE, (uint64_t)done);
     if (done > 0)
-        tw__redis_changes_close(ctx, argv[1], &log, "tw.ack");
+        tw__redis_changes_close(ctx, argv[1], "tw.ack");
     return RedisModule_ReplyWithLongLong(ctx, done);
 }
 
 /* ---- TW.NACK --------------------------------------------------------------------------------------------- */
-
-enum { EXPECTED = 64 }; /* bytes of the text of an error */
 
 /* The arguments of one TW.NACK. */
 struct nack {
@@ -115,12 +116,9 @@ struct nack {
  * however long the text is. For the same reason the text is left out while memory is full. */
 static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
-    char expected[EXPECTED];
-    if (count == 0) {
-        snprintf(expected, sizeof expected, "a text, of which %d bytes are kept", TW__TASK_ERROR_MAX);
-        tw__redis_argument_no_value(ctx, "ERROR", expected);
-        return false;
-    }
+    if (count == 0)
+        return tw__redis_refuse(ctx, "ERR ERROR has no value: expected a text, of which %d bytes are kept",
+                                TW__TASK_ERROR_MAX);
     nack->error = tw__redis_string_bytes(argv[0]);
     nack->error.size =
         tw__redis_gate_is_full(ctx) ? 0 : tw__text_size(nack->error.at, nack->error.size, TW__TASK_ERROR_MAX);
@@ -157,7 +155,7 @@ static int read_option(RedisModuleCtx *ctx, RedisModuleString **argv, int count,
         return 0;
     }
     if ((back && nack->text_given) || (text && nack->back)) {
-        RedisModule_ReplyWithError(ctx, "ERR BACK has an error text: expected none, as nothing has failed");
+        tw__redis_refuse(ctx, "ERR BACK has an error text: expected none, as nothing has failed");
         return 0;
     }
     nack->text_given |= text;
@@ -185,12 +183,12 @@ static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, s
 static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
                            struct tw__redis_task *task, const struct nack *nack)
 {
-    struct tw__redis_buffer log = {0};
+    struct tw__redis_buffer *log = &tw__redis_shared.log;
     uint64_t at_ms =
-        tw__redis_offer_fail(queue, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), &log);
-    bool purged = at_ms == 0 && tw__redis_purge_excess(queue, &log);
+        tw__redis_offer_fail(queue, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), log);
+    bool purged = at_ms == 0 && tw__redis_purge_excess(queue, log);
     tw__redis_count(queue, TW__REDIS_FAILED, 1);
-    tw__redis_changes_close(ctx, name, &log, at_ms == 0 ? "tw.dead" : "tw.nack");
+    tw__redis_changes_close(ctx, name, at_ms == 0 ? "tw.dead" : "tw.nack");
     if (purged)
         tw__redis_keys_changed(ctx, name, "tw.purge");
     return at_ms;
@@ -200,13 +198,17 @@ static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct 
 static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
                           struct tw__redis_task *task, uint64_t at_ms)
 {
-    struct tw__redis_buffer log = {0};
+    struct tw__redis_buffer *log = &tw__redis_shared.log;
+    uint64_t now_ms = tw__redis_now_ms();
     bool at_once = at_ms == 0;
-    if (at_once)
-        at_ms = tw__redis_offer_again(queue, task, tw__redis_now_ms(), &log);
-    else
-        tw__redis_offer_put_off(queue, task, at_ms, tw__redis_now_ms(), &log);
-    tw__redis_changes_close(ctx, name, &log, "tw.back");
+    if (at_once) {
+        at_ms = tw__redis_task_due(tw__redis_lease_give_back(queue, task, now_ms, log));
+        tw__redis_workers_wake(queue);
+    } else {
+        tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
+    }
+    tw__redis_count(queue, TW__REDIS_BACK, 1);
+    tw__redis_changes_close(ctx, name, "tw.back");
     if (at_once)
         tw__redis_keys_changed(ctx, name, "tw.ready");
     return at_ms == 0 ? 1 : at_ms; /* 0 would say that the task is dead */
@@ -217,11 +219,10 @@ static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct t
 static uint64_t end_attempt(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
                             struct tw__redis_task *task, bool back)
 {
-    struct tw__redis_buffer log = {0};
     uint64_t now_ms = tw__redis_now_ms(),
-             next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
+             next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &tw__redis_shared.log);
     tw__redis_count(queue, back ? TW__REDIS_BACK : TW__REDIS_FAILED, 1);
-    tw__redis_changes_close(ctx, name, &log, back ? "tw.back" : "tw.nack");
+    tw__redis_changes_close(ctx, name, back ? "tw.back" : "tw.nack");
     return next_ms;
 }
 
@@ -233,7 +234,7 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) || !read_nack(ctx, argv + 4, argc - 4, &nack) ||
-        !tw__redis_changes_open(ctx, argv[1], &queue))
+        !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
@@ -251,22 +252,21 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
-    struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE),
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE, NULL),
+                                         {.word = NULL}};
     uint64_t lease_ms = 0;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "LEASE ms") ||
         !tw__redis_argument_option_ms(ctx, &options[0], &lease_ms) ||
-        !tw__redis_changes_open(ctx, argv[1], &queue))
+        !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     uint64_t now_ms = tw__redis_clock_now(ctx), end_ms = now_ms + lease_ms;
-    tw__redis_lease_extend(queue, task, (uint32_t)lease_ms, false, now_ms, &log);
-    tw__redis_changes_close(ctx, argv[1], &log, "tw.touch");
+    tw__redis_lease_extend(queue, task, (uint32_t)lease_ms, false, now_ms, &tw__redis_shared.log);
+    tw__redis_changes_close(ctx, argv[1], "tw.touch");
     return RedisModule_ReplyWithLongLong(ctx, (long long)end_ms);
 }

@@ -59,17 +59,12 @@ const char *tw__redis_info_warning(RedisModuleCtx *ctx);
 
 /* ---- shared by commands ---------------------------------------------------------------------------------- */
 
-/* The beginning of a command that changes tasks that are there: opens its queue. *queue is NULL if there is no
- * such key. Returns false after an error reply. */
-bool tw__redis_changes_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
-
-/* The task with an id, or NULL. */
+/* The task with an id, or NULL. `queue` may be NULL. */
 struct tw__redis_task *tw__redis_changes_find(const struct tw__redis_queue *queue, RedisModuleString *id);
 
-/* The end of such a command: replicates the changes that it has made, if there are any, frees the log, notifies
- * of the event, and removes the queue if it is empty. */
-void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
-                             const char *event);
+/* The end of a command that has changed tasks: replicates its changes, if there are any, notifies of the event,
+ * and removes the queue if it is empty. */
+void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
 
 /* Begins or ends the pause of a queue. `queue` is NULL if the key does not exist: then the pause makes a queue.
  * Requires: the queue is not in this state. */
@@ -91,7 +86,7 @@ struct tw__redis_named {
 };
 
 /* Reads queue ALL|IDS n id [id ...] and, unless `due_ms` is NULL, [IN ms|AT unix-ms], which sets *due_ms. Opens
- * the queue, as tw__redis_changes_open() does, and names the tasks. Returns false after an error reply. The
+ * the queue, as tw__redis_keys_open() does, and names the tasks. Returns false after an error reply. The
  * caller has set `fits`, `now_ms` and `gather`, and frees `all`. */
 bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                           struct tw__redis_named *named, uint64_t *due_ms, struct tw__redis_queue **queue);

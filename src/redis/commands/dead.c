@@ -35,10 +35,8 @@ static bool begin_after(RedisModuleCtx *ctx, const struct tw__redis_queue *queue
                         struct tw__redis_task **task)
 {
     struct tw__redis_task *named = tw__redis_changes_find(queue, after);
-    if (named == NULL || tw__redis_task_stage(named) != TW__REDIS_DEAD) {
-        tw__redis_argument_error(ctx, after, "AFTER", "the id of a dead task");
-        return false;
-    }
+    if (named == NULL || tw__redis_task_stage(named) != TW__REDIS_DEAD)
+        return tw__redis_argument_error(ctx, after, "AFTER", "the id of a dead task");
     *task = tw__redis_place_next_dead(queue, named);
     return true;
 }
@@ -48,13 +46,11 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     struct tw__redis_queue *queue;
     uint64_t limit = DEAD_USUAL;
-    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, NULL},
-                                         {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {
+        {"COUNT", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, &limit, NULL}, {.word = "AFTER"}, {.word = NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n or AFTER id") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
@@ -89,8 +85,7 @@ static bool is_dead(const struct tw__redis_task *task, uint64_t now_ms)
 }
 
 /* Returns the number of tasks. */
-static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis_named *named, uint64_t due_ms,
-                           struct tw__redis_buffer *log)
+static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis_named *named, uint64_t due_ms)
 {
     uint64_t now_ms = tw__redis_now_ms();
     size_t count = 0;
@@ -98,7 +93,7 @@ static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis
         struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
         if (task == NULL)
             continue;
-        tw__redis_change_put_anew(log, tw__redis_shared.queues, task, due_ms);
+        tw__redis_change_put_anew(&tw__redis_shared.log, tw__redis_shared.queues, task, due_ms);
         tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
         count++;
     }
@@ -109,7 +104,6 @@ static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis
 int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     struct tw__redis_named named = {.fits = is_dead, .gather = gather_all};
     uint64_t due_ms = tw__redis_now_ms();
     size_t count = 0;
@@ -117,24 +111,23 @@ int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         return REDISMODULE_OK;
     bool may = tw__redis_named_may_deliver(ctx, queue, &named, UINT64_MAX);
     if (may)
-        count = replay_named(queue, &named, due_ms, &log);
+        count = replay_named(queue, &named, due_ms);
     if (count > 0) {
         tw__redis_shared.counts.replayed += count;
-        tw__redis_changes_close(ctx, argv[1], &log, "tw.replay");
+        tw__redis_changes_close(ctx, argv[1], "tw.replay");
     }
     RedisModule_Free(named.all.at);
     return may ? RedisModule_ReplyWithLongLong(ctx, (long long)count) : REDISMODULE_OK;
 }
 
 /* Returns the number of tasks. */
-static size_t purge_named(struct tw__redis_queue *queue, const struct tw__redis_named *named,
-                          struct tw__redis_buffer *log)
+static size_t purge_named(struct tw__redis_queue *queue, const struct tw__redis_named *named)
 {
     size_t count = 0;
     for (size_t i = 0; i < named->count; i++) {
         struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
         if (task != NULL)
-            tw__redis_purge_task(queue, task, log);
+            tw__redis_purge_task(queue, task, &tw__redis_shared.log);
         count += task != NULL;
     }
     return count;
@@ -144,13 +137,12 @@ static size_t purge_named(struct tw__redis_queue *queue, const struct tw__redis_
 int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     struct tw__redis_named named = {.fits = is_dead, .gather = gather_all};
     if (!tw__redis_named_open(ctx, argv, argc, &named, NULL, &queue))
         return REDISMODULE_OK;
-    size_t count = purge_named(queue, &named, &log);
+    size_t count = purge_named(queue, &named);
     if (count > 0)
-        tw__redis_changes_close(ctx, argv[1], &log, "tw.purge");
+        tw__redis_changes_close(ctx, argv[1], "tw.purge");
     RedisModule_Free(named.all.at);
     return RedisModule_ReplyWithLongLong(ctx, (long long)count);
 }

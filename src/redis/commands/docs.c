@@ -17,38 +17,15 @@
     {                                                                                                          \
         .name = (title), .type = REDISMODULE_ARG_TYPE_KEY, .key_spec_index = (spec)                            \
     }
-#define ARG(title, kind)                                                                                       \
+#define ARGUMENT(title, kind, word, how)                                                                       \
     {                                                                                                          \
-        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind                                                   \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .token = (word), .flags = (how)                  \
     }
-#define MANY(title, kind)                                                                                      \
-    {                                                                                                          \
-        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .flags = REDISMODULE_CMD_ARG_MULTIPLE            \
-    }
-#define WORD(title, text)                                                                                      \
-    {                                                                                                          \
-        .name = (title), .type = REDISMODULE_ARG_TYPE_PURE_TOKEN, .token = (text)                              \
-    }
-#define VALUE(title, text, kind)                                                                               \
-    {                                                                                                          \
-        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .token = (text)                                  \
-    }
-#define MAYBE(title, text, kind)                                                                               \
-    {                                                                                                          \
-        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .token = (text),                                 \
-        .flags = REDISMODULE_CMD_ARG_OPTIONAL                                                                  \
-    }
-#define GROUP(title, kind, how, ...)                                                                           \
-    {                                                                                                          \
-        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .flags = (how),                                  \
-        .subargs = (RedisModuleCommandArg[])                                                                   \
-        {                                                                                                      \
-            __VA_ARGS__,                                                                                       \
-            {                                                                                                  \
-                0                                                                                              \
-            }                                                                                                  \
-        }                                                                                                      \
-    }
+#define ARG(title, kind) ARGUMENT(title, kind, NULL, REDISMODULE_CMD_ARG_NONE)
+#define MANY(title, kind) ARGUMENT(title, kind, NULL, REDISMODULE_CMD_ARG_MULTIPLE)
+#define WORD(title, text) ARGUMENT(title, PURE_TOKEN, text, REDISMODULE_CMD_ARG_NONE)
+#define VALUE(title, text, kind) ARGUMENT(title, kind, text, REDISMODULE_CMD_ARG_NONE)
+#define MAYBE(title, text, kind) ARGUMENT(title, kind, text, OPTIONAL)
 #define OPTIONAL REDISMODULE_CMD_ARG_OPTIONAL
 #define ARGS(...)                                                                                              \
     (RedisModuleCommandArg[])                                                                                  \
@@ -58,6 +35,10 @@
             0                                                                                                  \
         }                                                                                                      \
     }
+#define GROUP(title, kind, how, ...)                                                                           \
+    {                                                                                                          \
+        .name = (title), .type = REDISMODULE_ARG_TYPE_##kind, .flags = (how), .subargs = ARGS(__VA_ARGS__)     \
+    }
 #define TIME                                                                                                   \
     GROUP("time", ONEOF, REDISMODULE_CMD_ARG_NONE, VALUE("ms", "IN", INTEGER),                                 \
           VALUE("unix-ms", "AT", UNIX_TIME))
@@ -66,8 +47,7 @@
     GROUP("condition", ONEOF, OPTIONAL, WORD("nx", "NX"), WORD("xx", "XX"), WORD("gt", "GT"), WORD("lt", "LT"))
 /* The options that TW.PUT and TW.SEND share. */
 #define OPTIONS                                                                                                \
-    CONDITION,                                                                                                 \
-        {.name = "keepdue", .token = "KEEPDUE", .type = REDISMODULE_ARG_TYPE_PURE_TOKEN, .flags = OPTIONAL},   \
+    CONDITION, MAYBE("keepdue", "KEEPDUE", PURE_TOKEN),                                                        \
         GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),         \
         {.name = "missed",                                                                                     \
          .token = "MISSED",                                                                                    \
@@ -132,10 +112,7 @@ static const struct command {
          .args = ARGS(KEY("queue", 0), KEY("target", 1), ARG("id", STRING), TIME, OPTIONS,
                       GROUP("kind", ONEOF, OPTIONAL, WORD("stream", "STREAM"),
                             GROUP("list", BLOCK, REDISMODULE_CMD_ARG_NONE, WORD("list", "LIST"),
-                                  {.name = "left",
-                                   .token = "LEFT",
-                                   .type = REDISMODULE_ARG_TYPE_PURE_TOKEN,
-                                   .flags = OPTIONAL})),
+                                  MAYBE("left", "LEFT", PURE_TOKEN))),
                       MAYBE("maxlen", "MAXLEN", INTEGER), WORD("payload", "PAYLOAD"),
                       MANY("field-or-value", STRING)),
      }},
@@ -165,11 +142,9 @@ static const struct command {
                     .bs.index.pos = 1,
                     .find_keys_type = REDISMODULE_KSPEC_FK_KEYNUM,
                     .fk.keynum = {0, 1, 1}}),
-         .args =
-             ARGS(ARG("n", INTEGER),
-                  {.name = "queue", .type = REDISMODULE_ARG_TYPE_KEY, .flags = REDISMODULE_CMD_ARG_MULTIPLE},
-                  VALUE("ms", "LEASE", INTEGER), MAYBE("n", "COUNT", INTEGER),
-                  MAYBE("block-ms", "BLOCK", INTEGER), MAYBE("worker", "NAME", STRING)),
+         .args = ARGS(ARG("n", INTEGER), MANY("queue", KEY), VALUE("ms", "LEASE", INTEGER),
+                      MAYBE("n", "COUNT", INTEGER), MAYBE("block-ms", "BLOCK", INTEGER),
+                      MAYBE("worker", "NAME", STRING)),
      }},
     {"tw.ack",
      tw__redis_ack_command,
@@ -180,10 +155,8 @@ static const struct command {
          .complexity = "O(1) for each id",
          .arity = -3,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
-         .args = ARGS(KEY("queue", 0), {.name = "lease",
-                                        .type = REDISMODULE_ARG_TYPE_BLOCK,
-                                        .flags = REDISMODULE_CMD_ARG_MULTIPLE,
-                                        .subargs = ARGS(ARG("id", STRING), ARG("token", STRING))}),
+         .args = ARGS(KEY("queue", 0), GROUP("lease", BLOCK, REDISMODULE_CMD_ARG_MULTIPLE, ARG("id", STRING),
+                                             ARG("token", STRING))),
      }},
     {"tw.nack",
      tw__redis_nack_command,
@@ -407,9 +380,7 @@ static const struct command {
                       GROUP("kind", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT"),
                             WORD("changes", "CHANGES"), WORD("put", "PUT"), WORD("renew", "RENEW"),
                             WORD("nothing", "NOTHING")),
-                      {.name = "id",
-                       .type = REDISMODULE_ARG_TYPE_STRING,
-                       .flags = REDISMODULE_CMD_ARG_MULTIPLE | REDISMODULE_CMD_ARG_OPTIONAL}),
+                      ARGUMENT("id", STRING, NULL, REDISMODULE_CMD_ARG_MULTIPLE | OPTIONAL)),
      }},
     {"tw.load",
      tw__redis_load_command,

@@ -32,7 +32,6 @@
 
 #include <string.h>
 
-#include "delivery/asked.h"
 #include "delivery/tick.h"
 #include "delivery/workers.h"
 #include "keyspace/alarm.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.PUT and TW.SEND, in two steps: reading the arguments, and filing the task.
+ * The arguments of TW.PUT and TW.SEND (options.c).
  */
 #ifndef TW_REDIS_FILING_H
 #define TW_REDIS_FILING_H
@@ -30,10 +30,5 @@ struct tw__redis_filing {
  * after an error reply. */
 bool tw__redis_filing_read(RedisModuleCtx *ctx, struct tw__redis_filing *filing, bool send,
                            RedisModuleString **argv, int argc);
-
-/* Files the task, logs the outcome, notifies of `event`, and replies with the id; or with nil, if the
- * condition keeps the queue as it is. `hash` is that of the id among the arguments. */
-int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, uint64_t hash,
-                          const char *event);
 
 #endif

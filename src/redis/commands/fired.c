@@ -7,6 +7,7 @@
 #include "commands.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +30,9 @@ enum { REPLY_MAX = 320 };
 /* Returns whether the AOF or the primary sends the command. If not, replies with an error. */
 static bool is_internal(RedisModuleCtx *ctx, const char *name)
 {
-    char error[REPLY_MAX];
-    if (tw__redis_caller_is_log(ctx))
-        return true;
-    snprintf(error, sizeof error, "ERR %s is accepted only from the append-only file and the replication link",
-             name);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    return tw__redis_caller_is_log(ctx) ||
+           tw__redis_refuse(ctx, "ERR %s is accepted only from the append-only file and the replication link",
+                            name);
 }
 
 static void log_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char *misfit)
@@ -47,13 +44,12 @@ static void log_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char 
 
 /* Replies that an outcome does not fit the queue, and says so in the server's log too. Outcomes that fit have
  * been done. */
-static int reply_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char *misfit)
+static void reply_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char *misfit)
 {
-    char shown[TW__REDIS_SHOWN_MAX], error[REPLY_MAX];
+    char shown[TW__REDIS_SHOWN_MAX];
     log_misfit(ctx, name, misfit);
-    snprintf(error, sizeof error, "ERR an outcome does not fit the queue '%s': %s",
-             tw__redis_string_shown(name, shown), misfit);
-    return RedisModule_ReplyWithError(ctx, error);
+    tw__redis_refuse(ctx, "ERR an outcome does not fit the queue '%s': %s", tw__redis_string_shown(name, shown),
+                     misfit);
 }
 
 /* A part of the log cannot be read. If it is the AOF, ends the server, as an unknown command there does.
@@ -66,65 +62,63 @@ static void end_start(RedisModuleCtx *ctx, const char *why)
     exit(EXIT_FAILURE);
 }
 
-/* A part of the log cannot be read. The primary gets an error. */
-static int refuse_log(RedisModuleCtx *ctx, const char *why)
+/* A part of the log cannot be read. The primary gets an error. Returns false. */
+__attribute__((format(printf, 2, 3))) static bool refuse_log(RedisModuleCtx *ctx, const char *format, ...)
 {
-    char error[REPLY_MAX + sizeof "ERR "];
+    char why[REPLY_MAX];
+    va_list parts;
+    va_start(parts, format);
+    vsnprintf(why, sizeof why, format, parts);
+    va_end(parts);
     end_start(ctx, why);
-    snprintf(error, sizeof error, "ERR %s", why);
-    return RedisModule_ReplyWithError(ctx, error);
+    return tw__redis_refuse(ctx, "ERR %s", why);
 }
 
 #define BACKUP "take the file from a backup or a replica"
 
-static int refuse_count(RedisModuleCtx *ctx, const char *name, int argc, const char *expected)
+static bool refuse_count(RedisModuleCtx *ctx, const char *name, int argc, const char *expected)
 {
-    char why[REPLY_MAX];
-    snprintf(why, sizeof why, "the number of arguments of %s is %d: expected %s; " BACKUP, name, argc - 1,
-             expected);
-    return refuse_log(ctx, why);
+    return refuse_log(ctx, "the number of arguments of %s is %d: expected %s; " BACKUP, name, argc - 1,
+                      expected);
 }
 
 /* A later version may have further forms. */
-static int refuse_form(RedisModuleCtx *ctx, RedisModuleString *form)
+static bool refuse_form(RedisModuleCtx *ctx, RedisModuleString *form)
 {
-    char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
-    snprintf(
-        why, sizeof why,
+    char shown[TW__REDIS_SHOWN_MAX];
+    return refuse_log(
+        ctx,
         "the outcome is '%s': expected ONCE id ..., NEXT id due times ..., CHANGES bytes, PUT chunk value ..., "
         "RENEW chunk value ..., PAUSE or RESUME; the version that wrote it can read it",
         tw__redis_string_shown(form, shown));
-    return refuse_log(ctx, why);
 }
 
-static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_fault *fault)
+static bool refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_fault *fault)
 {
-    char shown[TW__REDIS_SHOWN_MAX], text[TW__REDIS_FAULT_TEXT], why[REPLY_MAX];
-    snprintf(why, sizeof why,
-             "a chunk of the queue '%s' is damaged: %s; " BACKUP
-             ", as redis-check-aof does not look into chunks",
-             tw__redis_string_shown(name, shown), tw__redis_fault_text(fault, text));
-    return refuse_log(ctx, why);
+    char shown[TW__REDIS_SHOWN_MAX], text[TW__REDIS_FAULT_TEXT];
+    return refuse_log(ctx,
+                      "a chunk of the queue '%s' is damaged: %s; " BACKUP
+                      ", as redis-check-aof does not look into chunks",
+                      tw__redis_string_shown(name, shown), tw__redis_fault_text(fault, text));
 }
 
 /* The key of a chunk that brings tasks has another type, and keys.c has replied so. */
-static int tell_type(RedisModuleCtx *ctx, RedisModuleString *name)
+static void tell_type(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
     snprintf(why, sizeof why, "a chunk has the key '%s' of another type: expected a queue, or none; " BACKUP,
              tw__redis_string_shown(name, shown));
     end_start(ctx, why);
-    return REDISMODULE_OK;
 }
 
-static int refuse_next(RedisModuleCtx *ctx, RedisModuleString **argv)
+static bool refuse_next(RedisModuleCtx *ctx, RedisModuleString **argv)
 {
-    char due[TW__REDIS_SHOWN_MAX], times[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
-    snprintf(why, sizeof why,
-             "the outcome is NEXT with due '%s' and times '%s': expected 0 to %" PRIu64
-             " and -1, or at least 1; " BACKUP,
-             tw__redis_string_shown(argv[1], due), tw__redis_string_shown(argv[2], times), TW__TASK_TIME_MAX);
-    return refuse_log(ctx, why);
+    char due[TW__REDIS_SHOWN_MAX], times[TW__REDIS_SHOWN_MAX];
+    return refuse_log(ctx,
+                      "the outcome is NEXT with due '%s' and times '%s': expected 0 to %" PRIu64
+                      " and -1, or at least 1; " BACKUP,
+                      tw__redis_string_shown(argv[1], due), tw__redis_string_shown(argv[2], times),
+                      TW__TASK_TIME_MAX);
 }
 
 /* Returns the task with this id, which was delivered. Only a task that has a target, and that waits, can have
@@ -154,10 +148,8 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redis
     uint64_t hash;
     if (RedisModule_StringToLongLong(argv[1], &due) != REDISMODULE_OK || due < 0 ||
         (uint64_t)due > TW__TASK_TIME_MAX || RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK ||
-        times < -1 || times == 0) {
-        refuse_next(ctx, argv);
-        return false;
-    }
+        times < -1 || times == 0)
+        return refuse_next(ctx, argv);
     struct tw__redis_task *task = delivered_task(queue, argv[0], &hash, misfit);
     if (task == NULL)
         return true;
@@ -182,14 +174,10 @@ static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argumen
 /* Whether this version reads the format of a chunk. If not, refuses the chunk. */
 static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
 {
-    char why[REPLY_MAX];
     uint64_t format = tw__redis_chunk_format(chunk);
-    if (format == TW__REDIS_FORMAT)
-        return true;
-    snprintf(why, sizeof why, "format is %" PRIu64 ": expected %d; the version that wrote it can read it",
-             format, TW__REDIS_FORMAT);
-    refuse_log(ctx, why);
-    return false;
+    return format == TW__REDIS_FORMAT ||
+           refuse_log(ctx, "format is %" PRIu64 ": expected %d; the version that wrote it can read it", format,
+                      TW__REDIS_FORMAT);
 }
 
 /* Whether bytes were read to their end. Sets *misfit if what they say does not fit the queue. */
@@ -206,10 +194,7 @@ static bool fired_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Re
     struct tw__redis_fault fault;
     bool good = tw__redis_change_read(queue, tw__redis_string_bytes(argv[3]), tw__redis_clock_now(ctx), &fault);
     tw__redis_alarm_next();
-    if (was_read(good, &fault, misfit))
-        return true;
-    refuse_damaged(ctx, argv[1], &fault);
-    return false;
+    return was_read(good, &fault, misfit) || refuse_damaged(ctx, argv[1], &fault);
 }
 
 /* Reads a chunk into the queue of a key, or into a new queue if it is NULL. A new one is kept if tasks have
@@ -222,8 +207,7 @@ static bool load_chunk(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__
     bool is_new = queue == NULL;
     if (is_new)
         queue = tw__redis_queue_new(tw__redis_shared.queues);
-    bool good = logged == NULL ? tw__redis_chunk_read(queue, chunk, now_ms, monotonic_ms, fault)
-                               : tw__redis_chunk_repeat(queue, chunk, logged, now_ms, fault);
+    bool good = tw__redis_chunk_read(queue, chunk, logged, now_ms, monotonic_ms, fault);
     if (is_new && good && tw__redis_table_count(&queue->tasks) > 0)
         tw__redis_keys_make(ctx, name, queue);
     else if (is_new)
@@ -248,12 +232,9 @@ static bool fired_task(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redis
                                       .count = (uint32_t)argc - 4,
                                       .string = value_at,
                                       .arg = argv + 4};
-    if (!is_format(ctx, chunk))
-        return false;
-    if (was_read(load_chunk(ctx, argv[1], queue, chunk, &logged, &fault), &fault, misfit))
-        return true;
-    refuse_damaged(ctx, argv[1], &fault);
-    return false;
+    return is_format(ctx, chunk) &&
+           (was_read(load_chunk(ctx, argv[1], queue, chunk, &logged, &fault), &fault, misfit) ||
+            refuse_damaged(ctx, argv[1], &fault));
 }
 
 /* Makes the changes of a TW.FIRED. The queue may be NULL. Returns false after an error reply. Sets *misfit if a
@@ -309,62 +290,76 @@ static const char *fired_pause(RedisModuleCtx *ctx, struct tw__redis_queue *queu
 }
 
 /* Makes the changes, replicates them, and replies. */
-static int fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
+static void fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
 {
     const char *misfit = NULL;
     if (is_of_pause(argv, argc))
         misfit = fired_pause(ctx, queue, argv);
     else if (!make_changes(ctx, queue, argv, argc, &misfit))
-        return REDISMODULE_OK;
+        return;
     RedisModule_ReplicateVerbatim(ctx);
-    return misfit != NULL ? reply_misfit(ctx, argv[1], misfit) : RedisModule_ReplyWithSimpleString(ctx, "OK");
+    if (misfit != NULL)
+        reply_misfit(ctx, argv[1], misfit);
+    else
+        RedisModule_ReplyWithSimpleString(ctx, "OK");
+}
+
+/* Opens the queue of an outcome. Returns false after an error reply. */
+static bool open_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__redis_queue **queue)
+{
+    if (!is_internal(ctx, "TW.FIRED"))
+        return false;
+    if (argc < 3)
+        return refuse_count(ctx, "TW.FIRED", argc, "at least 2, a queue and an outcome");
+    if (!is_form(argv, argc))
+        return refuse_form(ctx, argv[2]);
+    if (tw__redis_keys_open(ctx, argv[1], queue))
+        return true;
+    if (tw__redis_argument_is(argv[2], "PUT"))
+        tell_type(ctx, argv[1]);
+    log_misfit(ctx, argv[1], "its key has another type");
+    return false;
 }
 
 /* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | CHANGES bytes |
  * PUT chunk value [value ...] | RENEW chunk [value ...] | PAUSE | RESUME | NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
-    if (!is_internal(ctx, "TW.FIRED"))
+    if (!open_fired(ctx, argv, argc, &queue))
         return REDISMODULE_OK;
-    if (argc < 3)
-        return refuse_count(ctx, "TW.FIRED", argc, "at least 2, a queue and an outcome");
-    if (!is_form(argv, argc))
-        return refuse_form(ctx, argv[2]);
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue)) { /* which has replied */
-        if (tw__redis_argument_is(argv[2], "PUT"))
-            tell_type(ctx, argv[1]);
-        log_misfit(ctx, argv[1], "its key has another type");
-        return REDISMODULE_OK;
-    }
-    RedisModule_CloseKey(key);
     fire_changes(ctx, queue, argv, argc);
     return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
+}
+
+/* Loads a chunk. Returns false after an error reply. */
+static bool load_tasks(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_queue *queue;
+    struct tw__redis_fault fault;
+    if (!is_internal(ctx, "TW.LOAD"))
+        return false;
+    if (argc != 3)
+        return refuse_count(ctx, "TW.LOAD", argc, "2, a queue and a chunk");
+    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
+    if (!is_format(ctx, chunk))
+        return false;
+    if (!tw__redis_keys_open(ctx, argv[1], &queue)) {
+        tell_type(ctx, argv[1]);
+        return false;
+    }
+    return load_chunk(ctx, argv[1], queue, chunk, NULL, &fault) || refuse_damaged(ctx, argv[1], &fault);
 }
 
 /* TW.LOAD queue chunk: tasks as persist.c writes them. A rewritten file has each key once, so a key of another
  * type is damage there. */
 int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
-    struct tw__redis_queue *queue;
-    struct tw__redis_fault fault;
-    if (!is_internal(ctx, "TW.LOAD"))
+    if (!load_tasks(ctx, argv, argc))
         return REDISMODULE_OK;
-    if (argc != 3)
-        return refuse_count(ctx, "TW.LOAD", argc, "2, a queue and a chunk");
-    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
-    if (!is_format(ctx, chunk))
-        return REDISMODULE_OK;
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
-        return tell_type(ctx, argv[1]);
-    RedisModule_CloseKey(key);
-    if (!load_chunk(ctx, argv[1], queue, chunk, NULL, &fault))
-        return refuse_damaged(ctx, argv[1], &fault);
     RedisModule_ReplicateVerbatim(ctx);
     RedisModule_SignalModifiedKey(ctx, argv[1]);
     return RedisModule_ReplyWithSimpleString(ctx, "OK");

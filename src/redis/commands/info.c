@@ -14,7 +14,6 @@
 #include "queues/look.h"
 #include "queues/sums.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/lateness.h"
 
 /* ---- durability ------------------------------------------------------------------------------------------ */
@@ -149,18 +148,19 @@ static void add_counts(RedisModuleInfoCtx *info)
 
 static void add_times(RedisModuleInfoCtx *info)
 {
-    struct tw__redis_lateness minute = tw__redis_lateness_minute();
-    add_number(info, "lateness_us_p50", tw__redis_lateness_us(0.5));
-    add_number(info, "lateness_us_p99", tw__redis_lateness_us(0.99));
-    add_number(info, "lateness_us_p999", tw__redis_lateness_us(0.999));
-    add_number(info, "lateness_us_max", tw__redis_lateness_us_max());
+    struct tw__redis_lateness all = tw__redis_lateness_all(), minute = tw__redis_lateness_minute(),
+                              waits = tw__redis_lateness_waits();
+    add_number(info, "lateness_us_p50", all.p50_us);
+    add_number(info, "lateness_us_p99", all.p99_us);
+    add_number(info, "lateness_us_p999", all.p999_us);
+    add_number(info, "lateness_us_max", all.max_us);
     add_number(info, "lateness_minute_us_p50", minute.p50_us);
     add_number(info, "lateness_minute_us_p99", minute.p99_us);
     add_number(info, "lateness_minute_us_p999", minute.p999_us);
     add_number(info, "lateness_minute_us_max", minute.max_us);
-    add_number(info, "waiting_us_p50", tw__redis_lateness_waiting_us(0.5));
-    add_number(info, "waiting_us_p99", tw__redis_lateness_waiting_us(0.99));
-    add_number(info, "waiting_us_max", tw__redis_lateness_waiting_us_max());
+    add_number(info, "waiting_us_p50", waits.p50_us);
+    add_number(info, "waiting_us_p99", waits.p99_us);
+    add_number(info, "waiting_us_max", waits.max_us);
     add_number(info, "tick_us_max", tw__redis_shared.counts.tick_us_max);
     add_number(info, "budget_tasks", tw__redis_tick_budget_tasks());
     add_number(info, "budget_us", tw__redis_tick_budget_us());

@@ -23,16 +23,8 @@
 #include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/rights.h"
 #include "server/strings.h"
-
-/* Logs the changes that a command has written to `tw__redis_shared.log`. */
-static void log_changes(RedisModuleCtx *ctx, RedisModuleString *name)
-{
-    tw__redis_log_changes(ctx, name, &tw__redis_shared.log);
-    tw__redis_buffer_reset(&tw__redis_shared.log, &tw__redis_shared.queues->memory);
-}
 
 /* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
 
@@ -55,7 +47,6 @@ static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__re
 
 int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
     long long cancelled = 0;
     if (argc < 3)
@@ -64,9 +55,8 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         return REDISMODULE_OK;
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
+    if (!tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    RedisModule_CloseKey(key);
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
         uint64_t next = 0;
@@ -80,7 +70,7 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         hash = next;
     }
     if (cancelled > 0) {
-        log_changes(ctx, argv[1]);
+        tw__redis_log_command(ctx, argv[1]);
         tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
         tw__redis_keys_remove_if_empty(ctx, argv[1], true);
@@ -107,10 +97,8 @@ static bool read_conditions(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     for (int i = 0; i < argc; i++) {
         unsigned before = *condition;
-        if (!tw__redis_argument_condition(argv[i], condition) || !(*condition & (TW__TASK_GT | TW__TASK_LT))) {
-            tw__redis_argument_error(ctx, argv[i], "the option", "GT or LT");
-            return false;
-        }
+        if (!tw__redis_argument_condition(argv[i], condition) || !(*condition & (TW__TASK_GT | TW__TASK_LT)))
+            return tw__redis_argument_error(ctx, argv[i], "the option", "GT or LT");
         if (before != 0)
             return tw__redis_conditions_refuse(ctx, before, argv[i]);
     }
@@ -119,7 +107,6 @@ static bool read_conditions(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 
 int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
     uint64_t now_ms, due;
     unsigned condition = 0;
@@ -130,13 +117,10 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due))
         return REDISMODULE_OK;
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
-    if (!read_conditions(ctx, argv + 5, argc - 5, &condition))
-        return REDISMODULE_OK;
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
+    if (!read_conditions(ctx, argv + 5, argc - 5, &condition) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
     struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_queue_find(queue, hash, id);
-    RedisModule_CloseKey(key);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
@@ -148,7 +132,7 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (moves) {
         tw__redis_place_prefetch(task);
         tw__redis_lease_move(queue, task, due, now_ms, &tw__redis_shared.log);
-        log_changes(ctx, argv[1]);
+        tw__redis_log_command(ctx, argv[1]);
         tw__redis_shared.counts.moved++;
         tw__redis_alarm_at(due);
         tw__redis_keys_changed(ctx, argv[1], "tw.move");

@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "keyspace/alarm.h"
+#include "keyspace/keys.h"
+#include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/rights.h"
+#include "server/strings.h"
 
 enum { RIGHTS_LOOK = 100 }; /* tasks between two looks at the clock */
+
+struct tw__redis_task *tw__redis_changes_find(const struct tw__redis_queue *queue, RedisModuleString *id)
+{
+    return queue == NULL ? NULL : tw__redis_queue_named(queue, tw__redis_string_bytes(id));
+}
+
+void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, const char *event)
+{
+    tw__redis_log_command(ctx, name);
+    tw__redis_alarm_next();
+    tw__redis_keys_changed(ctx, name, event);
+    tw__redis_keys_remove_if_empty(ctx, name, true);
+}
 
 /* Reads ALL, or IDS n id [id ...]. Returns the number of arguments, or 0 after an error reply. */
 static int read_named(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__redis_named *named)
@@ -41,12 +58,10 @@ bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     int read = read_named(ctx, argv + 2, argc - 2, named), at = 2 + read, end = at + (due_ms != NULL ? 2 : 0);
     if (read == 0)
         return false;
-    if (argc > end) {
-        tw__redis_argument_error(ctx, argv[end], "the last option", "no more arguments");
-        return false;
-    }
+    if (argc > end)
+        return tw__redis_argument_error(ctx, argv[end], "the last option", "no more arguments");
     if ((argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, due_ms)) ||
-        !tw__redis_changes_open(ctx, argv[1], queue))
+        !tw__redis_keys_open(ctx, argv[1], queue))
         return false;
     if (named->ids == NULL && *queue != NULL)
         named->gather(*queue, named);

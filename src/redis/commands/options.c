@@ -46,11 +46,10 @@ static bool has_target(const struct tw__redis_filing *filing)
 static bool read_value(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at, const char *word,
                        enum tw__redis_unit unit, struct tw__task_range range, uint64_t *value)
 {
-    if (*at + 1 < filing->argc)
-        return tw__redis_argument_number(ctx, filing->argv[++*at], word, unit, (long long)range.least,
-                                         (long long)range.most, value);
-    tw__redis_argument_no_number(ctx, word, unit, (long long)range.least, (long long)range.most);
-    return false;
+    long long least = (long long)range.least, most = (long long)range.most;
+    if (*at + 1 >= filing->argc)
+        return tw__redis_argument_no_number(ctx, word, unit, least, most);
+    return tw__redis_argument_number(ctx, filing->argv[++*at], word, unit, least, most, value);
 }
 
 static bool read_small(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at, const char *word,
@@ -78,18 +77,15 @@ static bool read_times(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int
 static bool read_missed(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
 {
     static const char words[] = "burst, skip or coalesce";
-    if (*at + 1 >= filing->argc) {
-        tw__redis_argument_no_value(ctx, "MISSED", words);
-        return false;
-    }
+    if (*at + 1 >= filing->argc)
+        return tw__redis_argument_no_value(ctx, "MISSED", words);
     RedisModuleString *word = filing->argv[++*at];
     for (int i = TW_MISSED_COALESCE; i <= TW_MISSED_BURST; i++)
         if (tw__redis_argument_is(word, tw__task_missed_name((enum tw_missed)i))) {
             filing->plan.missed = (uint8_t)i;
             return true;
         }
-    tw__redis_argument_error(ctx, word, "MISSED", words);
-    return false;
+    return tw__redis_argument_error(ctx, word, "MISSED", words);
 }
 
 static bool read_max_late(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
@@ -138,18 +134,14 @@ static bool read_factor(RedisModuleString *argument, uint32_t *factor)
 static bool read_backoff(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
 {
     struct tw__redis_retry *retry = &filing->plan.retry;
-    if (*at + 3 >= filing->argc) {
-        RedisModule_ReplyWithError(ctx, "ERR BACKOFF has too few values: expected first-ms factor max-ms");
-        return false;
-    }
+    if (*at + 3 >= filing->argc)
+        return tw__redis_refuse(ctx, "ERR BACKOFF has too few values: expected first-ms factor max-ms");
     if (!read_value(ctx, filing, at, "BACKOFF first-ms", TW__REDIS_MS, tw__task_range(TW__TASK_IN_BACKOFF),
                     &retry->first_ms))
         return false;
-    if (!read_factor(filing->argv[++*at], &retry->factor)) {
-        tw__redis_argument_error(ctx, filing->argv[*at], "BACKOFF factor",
-                                 "a number from 1 to 100 with at most two decimal places");
-        return false;
-    }
+    if (!read_factor(filing->argv[++*at], &retry->factor))
+        return tw__redis_argument_error(ctx, filing->argv[*at], "BACKOFF factor",
+                                        "a number from 1 to 100 with at most two decimal places");
     return read_value(ctx, filing, at, "BACKOFF max-ms", TW__REDIS_MS, tw__task_range(TW__TASK_IN_BACKOFF_MAX),
                       &retry->max_ms);
 }
@@ -214,8 +206,7 @@ static bool reply_unknown(RedisModuleCtx *ctx, const struct tw__redis_filing *fi
     snprintf(expected, sizeof expected,
              "NX, XX, GT, LT, KEEPDUE, EVERY, TIMES, MISSED, MAXLATE, TRIES, BACKOFF, JITTER%s or PAYLOAD",
              has_target(filing) ? ", STREAM, LIST [LEFT], MAXLEN" : "");
-    tw__redis_argument_error(ctx, word, "the option", expected);
-    return false;
+    return tw__redis_argument_error(ctx, word, "the option", expected);
 }
 
 /* Replies that an option was given before. Two conditions and two kinds are named. */
@@ -224,10 +215,9 @@ static bool reply_again(RedisModuleCtx *ctx, const struct tw__redis_filing *fili
 {
     if (option == OF_CONDITION)
         return tw__redis_conditions_refuse(ctx, filing->condition, word);
-    tw__redis_argument_error(ctx, word, "the option",
-                             option == OF_KIND ? "each option at most once, and one of STREAM and LIST"
-                                               : "each option at most once");
-    return false;
+    return tw__redis_argument_error(ctx, word, "the option",
+                                    option == OF_KIND ? "each option at most once, and one of STREAM and LIST"
+                                                      : "each option at most once");
 }
 
 /* Reads the option at argv[*at] and its values. Returns false after an error reply. */
@@ -252,29 +242,18 @@ static bool read_option(RedisModuleCtx *ctx, struct tw__redis_filing *filing, in
 /* Whether KEEPDUE may stand beside the other condition. */
 static bool conditions_fit(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
 {
-    char error[REPLY_MAX];
-    if (!filing->keepdue || tw__task_conditions_fit(filing->condition | TW__TASK_KEEPDUE))
-        return true;
-    snprintf(error, sizeof error,
-             "ERR the conditions are KEEPDUE and %s: expected KEEPDUE alone, or with NX or XX",
-             tw__redis_conditions_word(filing->condition));
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    return !filing->keepdue || tw__task_conditions_fit(filing->condition | TW__TASK_KEEPDUE) ||
+           tw__redis_refuse(ctx,
+                            "ERR the conditions are KEEPDUE and %s: expected KEEPDUE alone, or with NX or XX",
+                            tw__redis_conditions_word(filing->condition));
 }
 
 static bool options_fit(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
 {
-    char error[REPLY_MAX];
-    if ((filing->seen & OF_TIMES) && !(filing->seen & OF_EVERY)) {
-        snprintf(error, sizeof error, "ERR TIMES is %llu: expected EVERY too",
-                 (unsigned long long)filing->times);
-        RedisModule_ReplyWithError(ctx, error);
-        return false;
-    }
-    if ((filing->seen & OF_MAXLEN) && filing->plan.kind != TW__REDIS_STREAM) {
-        RedisModule_ReplyWithError(ctx, "ERR MAXLEN is an option for a STREAM, not for a LIST");
-        return false;
-    }
+    if ((filing->seen & OF_TIMES) && !(filing->seen & OF_EVERY))
+        return tw__redis_refuse(ctx, "ERR TIMES is %" PRIu64 ": expected EVERY too", filing->times);
+    if ((filing->seen & OF_MAXLEN) && filing->plan.kind != TW__REDIS_STREAM)
+        return tw__redis_refuse(ctx, "ERR MAXLEN is an option for a STREAM, not for a LIST");
     return true;
 }
 
@@ -296,22 +275,15 @@ static bool is_own_field(RedisModuleString *field)
 static bool payload_suits_target(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
 {
     int count = filing->payload_count;
-    if (filing->plan.kind != TW__REDIS_STREAM) {
-        if (count == 1)
-            return true;
-        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a LIST has to be one value");
-        return false;
-    }
-    if (count == 0 || count % 2 != 0) {
-        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD of a STREAM has to be field value [field value ...]");
-        return false;
-    }
+    if (filing->plan.kind != TW__REDIS_STREAM)
+        return count == 1 || tw__redis_refuse(ctx, "ERR PAYLOAD of a LIST has to be one value");
+    if (count == 0 || count % 2 != 0)
+        return tw__redis_refuse(ctx, "ERR PAYLOAD of a STREAM has to be field value [field value ...]");
     for (int i = 0; i < count; i += 2)
-        if (is_own_field(filing->payload[i])) {
-            tw__redis_argument_error(ctx, filing->payload[i], "a PAYLOAD field",
-                                     "another name, because the module itself adds a field with this name");
-            return false;
-        }
+        if (is_own_field(filing->payload[i]))
+            return tw__redis_argument_error(
+                ctx, filing->payload[i], "a PAYLOAD field",
+                "another name, because the module itself adds a field with this name");
     return true;
 }
 
@@ -320,29 +292,24 @@ static bool payload_suits(RedisModuleCtx *ctx, const struct tw__redis_filing *fi
     bool target = has_target(filing);
     if (filing->payload_count >= (target ? 0 : 1))
         return !target || payload_suits_target(ctx, filing);
-    tw__redis_argument_missing(ctx, "PAYLOAD",
-                               target ? "PAYLOAD field value [field value ...], or one value for a LIST"
-                                      : "PAYLOAD value [value ...]");
-    return false;
+    return tw__redis_argument_missing(ctx, "PAYLOAD",
+                                      target ? "PAYLOAD field value [field value ...], or one value for a LIST"
+                                             : "PAYLOAD value [value ...]");
 }
 
 /* Whether the id has 1 to so many bytes, and id, target and payload together few enough. A task that was
  * acknowledged before is not refused. */
 static bool is_small(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
 {
-    char error[REPLY_MAX];
     uint64_t id = tw__redis_string_bytes(filing->id).size, bytes = id + filing->plan.target.size;
     for (int i = 0; i < filing->payload_count; i++)
         bytes += tw__redis_string_bytes(filing->payload[i]).size;
     if ((id > 0 && id <= TW__TASK_ID_MAX && bytes <= TW__TASK_PAYLOAD_MAX) || tw__redis_caller_is_log(ctx) ||
         (RedisModule_GetContextFlags(ctx) & TW__REDIS_LOADING))
         return true;
-    if (!tw__redis_argument_id(ctx, filing->id, TW__TASK_ID_MAX))
-        return false;
-    snprintf(error, sizeof error, "ERR id%s and payload have %" PRIu64 " bytes: expected at most %d",
-             has_target(filing) ? ", target" : "", bytes, TW__TASK_PAYLOAD_MAX);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    return tw__redis_argument_id(ctx, filing->id, TW__TASK_ID_MAX) &&
+           tw__redis_refuse(ctx, "ERR id%s and payload have %" PRIu64 " bytes: expected at most %d",
+                            has_target(filing) ? ", target" : "", bytes, TW__TASK_PAYLOAD_MAX);
 }
 
 /* ---- a call ---------------------------------------------------------------------------------------------- */
@@ -356,10 +323,8 @@ static bool read_names(RedisModuleCtx *ctx, struct tw__redis_filing *filing)
     if (!has_target(filing))
         return true;
     filing->plan.target = tw__redis_string_bytes(argv[2]);
-    if (RedisModule_StringCompare(argv[1], argv[2]) != 0)
-        return true;
-    RedisModule_ReplyWithError(ctx, "ERR target is the queue: expected another key");
-    return false;
+    return RedisModule_StringCompare(argv[1], argv[2]) != 0 ||
+           tw__redis_refuse(ctx, "ERR target is the queue: expected another key");
 }
 
 bool tw__redis_filing_read(RedisModuleCtx *ctx, struct tw__redis_filing *filing, bool send,

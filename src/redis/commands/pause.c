@@ -11,7 +11,6 @@
 #include "queues/queue.h"
 #include "queues/sums.h"
 #include "server/arguments.h"
-#include "server/gate.h"
 #include "server/strings.h"
 
 /* Makes a queue that is paused and has no tasks. */
@@ -41,18 +40,23 @@ void tw__redis_pause_set(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
     tw__redis_alarm_at(tw__redis_now_ms());
 }
 
+static bool read_state(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool *on)
+{
+    if (argc == 0)
+        return tw__redis_argument_missing(ctx, "the state", "ON or OFF");
+    *on = tw__redis_argument_is(argv[0], "ON");
+    return *on || tw__redis_argument_is(argv[0], "OFF") ||
+           tw__redis_argument_error(ctx, argv[0], "the state", "ON or OFF");
+}
+
 /* TW.PAUSE queue ON|OFF */
 int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
+    bool on = false;
     if (argc < 2 || argc > 3)
         return RedisModule_WrongArity(ctx);
-    if (argc == 2)
-        return tw__redis_argument_missing(ctx, "the state", "ON or OFF");
-    bool on = tw__redis_argument_is(argv[2], "ON");
-    if (!on && !tw__redis_argument_is(argv[2], "OFF"))
-        return tw__redis_argument_error(ctx, argv[2], "the state", "ON or OFF");
-    if (!tw__redis_changes_open(ctx, argv[1], &queue))
+    if (!read_state(ctx, argv + 2, argc - 2, &on) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     bool was = queue != NULL && queue->paused;
     if (on == was)

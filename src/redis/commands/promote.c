@@ -82,7 +82,7 @@ static size_t try_targets(struct tw__redis_vector *held, uint64_t now_ms)
 
 /* Returns the number of tasks. */
 static size_t promote_named(struct tw__redis_queue *queue, const struct tw__redis_named *named,
-                            uint64_t until_us, struct tw__redis_buffer *log)
+                            uint64_t until_us)
 {
     struct tw__redis_vector held = {.at = NULL};
     size_t count = 0;
@@ -92,7 +92,7 @@ static size_t promote_named(struct tw__redis_queue *queue, const struct tw__redi
         if (task != NULL && task->place == TW__REDIS_IN_HELD) {
             tw__redis_vector_add(&held, task, &tw__redis_shared.queues->memory);
         } else if (task != NULL) {
-            tw__redis_lease_make_due(queue, task, named->now_ms, log);
+            tw__redis_lease_make_due(queue, task, named->now_ms, &tw__redis_shared.log);
             count++;
         }
         if ((big || (i + 1) % PROMOTE_LOOK == 0) && RedisModule_MonotonicMicroseconds() >= until_us)
@@ -107,7 +107,6 @@ static size_t promote_named(struct tw__redis_queue *queue, const struct tw__redi
 int tw__redis_promote_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     struct tw__redis_named named = {.fits = waits, .gather = gather_all, .now_ms = tw__redis_now_ms()};
     size_t count = 0;
     if (!tw__redis_named_open(ctx, argv, argc, &named, NULL, &queue))
@@ -115,10 +114,10 @@ int tw__redis_promote_command(RedisModuleCtx *ctx, RedisModuleString **argv, int
     struct ends ends = ends_of(&named);
     bool may = tw__redis_named_may_deliver(ctx, queue, &named, ends.rights_us);
     if (may)
-        count = promote_named(queue, &named, ends.all_us, &log);
+        count = promote_named(queue, &named, ends.all_us);
     if (count > 0) {
         tw__redis_alarm_at(named.now_ms);
-        tw__redis_changes_close(ctx, argv[1], &log, "tw.promote");
+        tw__redis_changes_close(ctx, argv[1], "tw.promote");
     }
     RedisModule_Free(named.all.at);
     return may ? RedisModule_ReplyWithLongLong(ctx, (long long)count) : REDISMODULE_OK;

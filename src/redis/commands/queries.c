@@ -19,7 +19,6 @@
 #include "queues/sums.h"
 #include "server/arguments.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/lateness.h"
 #include "server/strings.h"
 
@@ -101,9 +100,7 @@ static uint64_t attempts_begun(const struct tw__redis_task *task)
 static void reply_attempt(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms,
                           uint64_t now_ms)
 {
-    struct tw__redis_attempt attempt = {.worker = {"", 0}, .error = {"", 0}};
-    if (task->has_attempt)
-        attempt = tw__redis_task_whole_attempt(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     reply_named(ctx, "attempt", attempts_begun(task));
     reply_named(ctx, "lapses", attempt.lapses);
     reply_named(ctx, "missed-periods", attempt.has_missed_periods ? attempt.missed_periods : 0);
@@ -149,10 +146,7 @@ int tw__redis_get_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     uint64_t now_ms = tw__redis_now_ms();
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
-        struct tw__redis_bytes id = tw__redis_string_bytes(argv[i]);
-        const struct tw__redis_task *task =
-            queue == NULL ? NULL
-                          : tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
+        const struct tw__redis_task *task = tw__redis_changes_find(queue, argv[i]);
         if (task == NULL)
             RedisModule_ReplyWithNull(ctx);
         else
@@ -204,8 +198,7 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
     else {
         snprintf(expected, sizeof expected, "-, + or Unix time in milliseconds, an integer from 0 to %" PRIu64,
                  TW__TASK_TIME_MAX);
-        tw__redis_argument_error(ctx, argument, what, expected);
-        return false;
+        return tw__redis_argument_error(ctx, argument, what, expected);
     }
     return true;
 }
@@ -215,11 +208,7 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
 static struct tw__redis_task *find_after(const struct tw__redis_queue *queue,
                                          const struct tw__redis_option *option, uint64_t from, uint64_t now_ms)
 {
-    if (option->value == NULL)
-        return NULL;
-    struct tw__redis_bytes id = tw__redis_string_bytes(option->value);
-    struct tw__redis_task *task =
-        tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
+    struct tw__redis_task *task = option->value == NULL ? NULL : tw__redis_changes_find(queue, option->value);
     return task != NULL && tw__redis_place_next(tw__redis_shared.queues, task, now_ms) == from ? task : NULL;
 }
 
@@ -239,14 +228,12 @@ int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__redis_queue *queue;
     struct tw__redis_wanted wanted = {.after = NULL};
     uint64_t limit = RANGE_USUAL, now_ms = tw__redis_now_ms();
-    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, RANGE_MAX, NULL},
-                                         {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {
+        {"COUNT", TW__REDIS_COUNT, 1, RANGE_MAX, &limit, NULL}, {.word = "AFTER"}, {.word = NULL}};
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or COUNT n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
@@ -308,47 +295,39 @@ static void reply_scan(RedisModuleCtx *ctx, const struct scan *scan, uint64_t cu
 /* Reads MATCH, if the caller gave it. Returns false after an error reply. */
 static bool read_match(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct scan *scan)
 {
-    char error[REPLY_MAX];
     if (option->value == NULL)
         return true;
     struct tw__redis_bytes text = tw__redis_string_bytes(option->value);
+    if (text.size > TW__REDIS_PATTERN_MAX)
+        return tw__redis_refuse(ctx, "ERR MATCH is a pattern of %zu bytes: expected at most %d", text.size,
+                                TW__REDIS_PATTERN_MAX);
     scan->match = true;
-    if (text.size <= TW__REDIS_PATTERN_MAX) {
-        tw__redis_pattern_read(&scan->pattern, text);
-        return true;
-    }
-    snprintf(error, sizeof error, "ERR MATCH is a pattern of %zu bytes: expected at most %d", text.size,
-             TW__REDIS_PATTERN_MAX);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    tw__redis_pattern_read(&scan->pattern, text);
+    return true;
 }
 
 static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64_t *cursor)
 {
     unsigned long long value;
-    if (RedisModule_StringToULongLong(argument, &value) == REDISMODULE_OK) {
-        *cursor = value;
-        return true;
-    }
-    tw__redis_argument_error(ctx, argument, "the cursor",
-                             "0, or the cursor that the previous call replied with");
-    return false;
+    if (RedisModule_StringToULongLong(argument, &value) != REDISMODULE_OK)
+        return tw__redis_argument_error(ctx, argument, "the cursor",
+                                        "0, or the cursor that the previous call replied with");
+    *cursor = value;
+    return true;
 }
 
 int tw__redis_scan_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     struct scan scan = {.match = false};
-    uint64_t cursor, count = SCAN_USUAL;
-    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, INT32_MAX, NULL},
-                                         {"MATCH", TW__REDIS_TEXT, 0, 0, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    uint64_t cursor = 0, count = SCAN_USUAL;
+    struct tw__redis_option options[] = {
+        {"COUNT", TW__REDIS_COUNT, 1, INT32_MAX, &count, NULL}, {.word = "MATCH"}, {.word = NULL}};
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     if (!read_cursor(ctx, argv[2], &cursor) ||
         !tw__redis_argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &count) || !read_match(ctx, &options[1], &scan) ||
-        !tw__redis_keys_find(ctx, argv[1], &queue))
+        !read_match(ctx, &options[1], &scan) || !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     cursor = queue == NULL ? 0 : scan_some(&scan, queue, cursor, count);
     reply_scan(ctx, &scan, cursor);
@@ -369,14 +348,12 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
 {
     struct tw__redis_queue *queue;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
-                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, &step, NULL},
+                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, &count, NULL},
+                                         {.word = NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or STEPS n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &step) ||
-        !tw__redis_argument_option_number(ctx, &options[1], &count) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
@@ -419,7 +396,7 @@ static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
     reply_named(ctx, "next", any == 0 ? UINT64_MAX : tw__redis_place_next(queue->queues, task, now_ms));
     reply_oldest_ready(ctx, queue, now_ms);
     reply_named(ctx, "routes", tw__redis_route_count(queue));
-    reply_named(ctx, "bytes", tw__redis_queue_bytes(queue));
+    reply_named(ctx, "bytes", queue->bytes);
     for (int i = 0; i < TW__REDIS_COUNTS; i++)
         reply_named(ctx, tw__redis_count_name[i], queue->counts[i]);
 }
@@ -488,14 +465,11 @@ static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *que
 int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
-                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
-                                         {"QUEUES", TW__REDIS_COUNT, 0, TW__REDIS_LISTED_MAX, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
-    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, STEPS n or QUEUES n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &step) ||
-        !tw__redis_argument_option_number(ctx, &options[1], &count) ||
-        !tw__redis_argument_option_number(ctx, &options[2], &limit))
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, &step, NULL},
+                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, &count, NULL},
+                                         {"QUEUES", TW__REDIS_COUNT, 0, TW__REDIS_LISTED_MAX, &limit, NULL},
+                                         {.word = NULL}};
+    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, STEPS n or QUEUES n"))
         return REDISMODULE_OK;
     struct tw__redis_queues *queues = tw__redis_keys_all();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);

@@ -12,7 +12,6 @@
  */
 #include "commands.h"
 
-#include <stdio.h>
 #include <task/limits.h>
 
 #include "delivery/workers.h"
@@ -22,13 +21,12 @@
 #include "queues/place.h"
 #include "server/arguments.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/lateness.h"
 #include "server/shared.h"
 #include "server/strings.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
-enum { KEYS_MAX = 10000, FIELDS = 7, TEXT_MAX = 128 };
+enum { KEYS_MAX = 10000, FIELDS = 7 };
 
 /* The arguments of one TW.TAKE. */
 struct taking {
@@ -46,17 +44,12 @@ struct taking {
 
 static bool read_worker(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct taking *take)
 {
-    char error[TEXT_MAX];
     take->worker = (struct tw__redis_bytes){"", 0};
-    if (option->value == NULL)
-        return true;
-    take->worker = tw__redis_string_bytes(option->value);
-    if (take->worker.size <= TW__TASK_WORKER_MAX)
-        return true;
-    snprintf(error, sizeof error, "ERR NAME has %zu bytes: expected at most %d", take->worker.size,
-             TW__TASK_WORKER_MAX);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    if (option->value != NULL)
+        take->worker = tw__redis_string_bytes(option->value);
+    return take->worker.size <= TW__TASK_WORKER_MAX ||
+           tw__redis_refuse(ctx, "ERR NAME has %zu bytes: expected at most %d", take->worker.size,
+                            TW__TASK_WORKER_MAX);
 }
 
 /* Reads n queue [queue ...]. Their number has a limit, because the server takes a worker that leaves off the
@@ -66,10 +59,8 @@ static bool read_queues(RedisModuleCtx *ctx, struct taking *take, RedisModuleStr
     uint64_t count;
     if (!tw__redis_argument_number(ctx, argv[0], "the number of queues", TW__REDIS_COUNT, 1, KEYS_MAX, &count))
         return false;
-    if (count > (uint64_t)argc - 1) {
-        tw__redis_argument_error(ctx, argv[0], "the number of queues", "so many queues behind it");
-        return false;
-    }
+    if (count > (uint64_t)argc - 1)
+        return tw__redis_argument_error(ctx, argv[0], "the number of queues", "so many queues behind it");
     take->keys = argv + 1;
     take->key_count = (int)count;
     return true;
@@ -87,19 +78,18 @@ static void tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE),
-                                         tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT),
-                                         {"BLOCK", TW__REDIS_MS, 0, UINT32_MAX, NULL},
-                                         {"NAME", TW__REDIS_TEXT, 0, 0, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    struct tw__redis_option options[] = {
+        tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE, NULL),
+        tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT, &take->count),
+        {"BLOCK", TW__REDIS_MS, 0, UINT32_MAX, &take->block_ms, NULL},
+        {.word = "NAME"},
+        {.word = NULL}};
     *take = (struct taking){.count = tw__task_range(TW__TASK_IN_COUNT).usual, .looks = TW__REDIS_LOOKS};
     if (!read_queues(ctx, take, argv + 1, argc - 1))
         return false;
     int at = 2 + take->key_count;
     if (!tw__redis_argument_options(ctx, argv + at, argc - at, options,
                                     "LEASE ms, COUNT n, BLOCK ms or NAME worker") ||
-        !tw__redis_argument_option_number(ctx, &options[1], &take->count) ||
-        !tw__redis_argument_option_number(ctx, &options[2], &take->block_ms) ||
         !read_worker(ctx, &options[3], take) ||
         !tw__redis_argument_option_ms(ctx, &options[0], &take->lease_ms))
         return false;
@@ -139,13 +129,13 @@ static bool may_take_more(const struct taking *take)
 /* Gives a ready task to the worker, and adds it to the reply. */
 static void lease_task(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
                        struct tw__redis_queue *queue, struct tw__redis_task *task,
-                       const struct tw__task_turn *turn, uint64_t now_ms, struct tw__redis_buffer *log)
+                       const struct tw__task_turn *turn, uint64_t now_ms)
 {
     struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
     tw__redis_lateness_count_taken(task->parked.since_ms);
     if (take->taken++ == 0)
         RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
-    task = tw__redis_lease_begin(queue, task, turn, &lease, now_ms, log);
+    task = tw__redis_lease_begin(queue, task, turn, &lease, now_ms, &tw__redis_shared.log);
     take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
     reply_task(ctx, key, task);
     tw__redis_shared.counts.taken++;
@@ -154,7 +144,7 @@ static void lease_task(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
 /* Gives ready tasks of one queue to the worker, or passes over them. Returns whether it has passed over any, so
  * that the call may look for others. */
 static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
-                       struct tw__redis_queue *queue, uint64_t now_ms, struct tw__redis_buffer *log)
+                       struct tw__redis_queue *queue, uint64_t now_ms)
 {
     struct tw__redis_task *task;
     uint64_t passed = take->passed;
@@ -163,9 +153,9 @@ static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
         tw__redis_count(queue, TW__REDIS_DROPPED, turn.dropped);
         tw__redis_count(queue, TW__REDIS_SKIPPED, turn.skipped);
         if (turn.calls) {
-            lease_task(ctx, take, key, queue, task, &turn, now_ms, log);
+            lease_task(ctx, take, key, queue, task, &turn, now_ms);
         } else {
-            tw__redis_lease_pass_over(queue, task, &turn, now_ms, log);
+            tw__redis_lease_pass_over(queue, task, &turn, now_ms, &tw__redis_shared.log);
             take->passed++;
         }
     }
@@ -173,10 +163,9 @@ static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
 }
 
 /* Tells the file, the replicas and the handlers what a call has done to a queue. */
-static void tell_of_take(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_buffer *log,
-                         bool ready, bool taken, bool passed)
+static void tell_of_take(RedisModuleCtx *ctx, RedisModuleString *name, bool ready, bool taken, bool passed)
 {
-    tw__redis_log_changes(ctx, name, log);
+    tw__redis_log_command(ctx, name);
     if (ready)
         tw__redis_keys_changed(ctx, name, "tw.ready");
     if (taken)
@@ -191,7 +180,6 @@ static void tell_of_take(RedisModuleCtx *ctx, RedisModuleString *name, const str
 static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *name)
 {
     struct tw__redis_queue *queue = tw__redis_keys_peek(ctx, name);
-    struct tw__redis_buffer log = {0};
     uint64_t taken = take->taken, passed = take->passed, looks = take->looks, ready = 0;
     if (queue == NULL || queue->paused || !tw__redis_config.deliver)
         return;
@@ -199,7 +187,7 @@ static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString
     do {
         if (may_take_more(take))
             ready += tw__redis_offer_due(queue, take->count - take->taken, now_ms, &take->looks);
-    } while (lease_from(ctx, take, name, queue, now_ms, &log));
+    } while (lease_from(ctx, take, name, queue, now_ms));
     bool left = queue->ready_count > 0 && (ready > 0 || take->passed == TW__TASK_DROPS_MAX);
     if (left)
         tw__redis_workers_wake(queue); /* others may wait for its tasks */
@@ -207,20 +195,16 @@ static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString
         tw__redis_alarm_next();
     if (take->taken > taken)
         tw__redis_alarm_at(now_ms + take->lease_ms);
-    tell_of_take(ctx, name, &log, ready > 0, take->taken > taken, take->passed > passed);
-    tw__redis_buffer_free(&log, &tw__redis_shared.queues->memory);
+    tell_of_take(ctx, name, ready > 0, take->taken > taken, take->passed > passed);
 }
 
 /* Whether all keys are queues, or nothing. If not, replies with an error. */
 static bool are_queues(RedisModuleCtx *ctx, const struct taking *take)
 {
-    RedisModuleKey *key;
     struct tw__redis_queue *queue;
-    for (int i = 0; i < take->key_count; i++) {
-        if (!tw__redis_keys_open(ctx, take->keys[i], &key, &queue))
+    for (int i = 0; i < take->key_count; i++)
+        if (!tw__redis_keys_open(ctx, take->keys[i], &queue))
             return false;
-        RedisModule_CloseKey(key);
-    }
     return true;
 }
 

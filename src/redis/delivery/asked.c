@@ -40,7 +40,7 @@
  * targets would still be asked in vain. Nor does it help to call nothing, because the server reads the
  * pointer itself.
  */
-#include "asked.h"
+#include "delivery.h"
 
 enum { MENDED = 0x00070100 }; /* later than each release of Redis 7.0 */
 

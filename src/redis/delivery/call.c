@@ -13,10 +13,9 @@
  *
  * While the server runs a call for us, it may notify other modules, and these modules may call our commands.
  * All commands reach the queues through keys.c, which settles the batch. So `settled` of the batch tells
- * whether any caller came. `delivering` follows the block of the task, and is cleared when the task is removed
- * or replaced. The task that is being delivered is filed nowhere, so one that is filed by then was changed: it
- * waits as its new self. (A dead task that has to go stays filed meanwhile, in its block.) A put with KEEPDUE
- * renews its block, its route and its options; the delivery goes on with these.
+ * whether any caller came. `delivering` follows the block of the task, and is cleared when the task is removed,
+ * replaced or filed anew: it waits as its new self. A put with KEEPDUE renews its block, its route and its
+ * options; the delivery goes on with these.
  */
 #include "delivery.h"
 
@@ -25,11 +24,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "asked.h"
 #include "keyspace/keys.h"
 #include "queues/place.h"
 #include "queues/route.h"
-#include "server/gate.h"
 #include "server/strings.h"
 
 static const char *const word_text[TW__REDIS_WORDS] = {
@@ -183,13 +180,11 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
     set_task(delivery, task);
 }
 
-/* Begins to watch the task: until meanwhile(), `delivering` follows its block, and is cleared when the task is
- * removed or replaced. Returns the count of settles, which the caller passes to meanwhile(). */
+/* Begins to watch the task, until meanwhile(). Returns the count of settles, which the caller passes to it. */
 static uint32_t watch(struct tw__redis_delivery *delivery)
 {
     TW_ASSERT(tw__redis_shared.batch == delivery->batch && tw__redis_shared.queues->delivering == NULL);
     tw__redis_shared.queues->delivering = delivery->task;
-    delivery->filed = tw__redis_task_filed(delivery->task);
     return delivery->batch->settled;
 }
 
@@ -197,8 +192,7 @@ static uint32_t watch(struct tw__redis_delivery *delivery)
 static enum tw__redis_meanwhile meanwhile(struct tw__redis_delivery *delivery, uint32_t settled)
 {
     struct tw__redis_task *task = tw__redis_shared.queues->delivering;
-    bool same = task != NULL && tw__redis_task_filed(task) == delivery->filed &&
-                (!delivery->filed || task == delivery->task) && delivery->queue->attached;
+    bool same = task != NULL && delivery->queue->attached;
     tw__redis_shared.queues->delivering = NULL;
     TW_ASSERT(same || delivery->batch->settled != settled);
     if (!same)

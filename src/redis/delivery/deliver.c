@@ -52,11 +52,6 @@ enum { SLOT_WAIT_MAX_MS = 1000 };
 
 /* ---- a batch --------------------------------------------------------------------------------------------- */
 
-void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx)
-{
-    tw__redis_batch_begin(batch, ctx);
-}
-
 static void notify(RedisModuleCtx *ctx, const struct tw__redis_told *told)
 {
     static const struct {
@@ -87,14 +82,6 @@ void tw__redis_deliver_finish(struct tw__redis_batch *batch)
     }
     RedisModule_SelectDb(batch->ctx, db);
     tw__redis_batch_end(batch);
-}
-
-/* Ends a delivery that the target has accepted. */
-static void delivered(struct tw__redis_delivery *delivery)
-{
-    delivery->route->wait_ms = 0;
-    tw__redis_count(delivery->queue, TW__REDIS_DELIVERED, 1);
-    tw__redis_late_done(delivery);
 }
 
 /* ---- the target ------------------------------------------------------------------------------------------ */
@@ -205,17 +192,20 @@ static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
     switch (delivery->why) {
     case TW__REDIS_DEFER_NONE:
         tw__redis_lateness_count(delivery->late_since_ms);
-        delivered(delivery);
-        return TW__REDIS_DEFER_NONE;
+        delivery->route->wait_ms = 0;
+        tw__redis_count(delivery->queue, TW__REDIS_DELIVERED, 1);
+        tw__redis_late_done(delivery);
+        break;
     case TW__REDIS_DEFER_SLOT:
         await_slot(delivery);
-        return TW__REDIS_DEFER_NONE;
+        break;
     case TW__REDIS_DEFER_REFUSED:
         refused(delivery);
-        return TW__REDIS_DEFER_NONE;
+        break;
     default:
         return delivery->why;
     }
+    return TW__REDIS_DEFER_NONE;
 }
 
 /* ---- delivery -------------------------------------------------------------------------------------------- */

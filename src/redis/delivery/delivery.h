@@ -18,11 +18,10 @@ struct tw__redis_delivery {
     struct tw__redis_queue *queue;
     struct tw__redis_plan plan; /* the route's plan, unpacked */
     uint64_t now_ms;
-    uint64_t late_since_ms;   /* the time from which the task is late */
-    bool filed;               /* when the server was called: a dead task that has to go is, others are not */
-    uint64_t missed_periods;  /* further periods that the call stands for */
-    uint64_t every;           /* their length: a handler may give the task another one meanwhile */
-    enum tw__redis_defer why; /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
+    uint64_t late_since_ms;          /* the time from which the task is late */
+    uint64_t missed_periods;         /* further periods that the call stands for */
+    uint64_t every;                  /* their length: a handler may give the task another one meanwhile */
+    enum tw__redis_defer why;        /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
     char error[TW__REDIS_ERROR_MAX]; /* the text of that refusal */
 };
 void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__redis_batch *batch,
@@ -120,10 +119,8 @@ void tw__redis_late_done(struct tw__redis_delivery *delivery);
 
 /* ---- the whole way (deliver.c) --------------------------------------------------------------------------- */
 
-/* tw__redis_deliver_begin() opens a batch of deliveries. tw__redis_deliver_finish() replicates which tasks
- * have left their queues, sends keyspace notifications, removes the queues that are empty, and closes
- * the batch. */
-void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
+/* Ends a batch of deliveries (batch.h): replicates which tasks have left their queues, sends keyspace
+ * notifications, removes the queues that are empty, and closes the batch. */
 void tw__redis_deliver_finish(struct tw__redis_batch *batch);
 
 /* Delivers a due task that was taken out and is filed nowhere. Returns TW__REDIS_DEFER_NONE: the task is then
@@ -131,5 +128,26 @@ void tw__redis_deliver_finish(struct tw__redis_batch *batch);
  * nothing at all now; the task is then still filed nowhere, and *task its block, which may be another one. */
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task **task,
                                        enum tw__redis_taken taken, uint64_t now_ms);
+
+/* ---- the client that the server asks last after a tick (asked.c) ----------------------------------------- */
+
+/* Needed for Redis 7.0 alone; newer servers get no call. */
+
+/* The keys whose waiting clients the server asks after a tick. The later one in this list is the better one to
+ * wait on. */
+enum tw__redis_asked { TW__REDIS_ASKED_LIST, TW__REDIS_ASKED_STREAM, TW__REDIS_ASKED_QUEUE };
+
+/* Looks at the server's version. To be called when the module is loaded. */
+void tw__redis_asked_start(void);
+
+/* Notes that the tick adds to a target, or tells the server that a queue has ready tasks. */
+void tw__redis_asked_note(enum tw__redis_asked what, int db, RedisModuleString *key);
+
+/* Sees to it that a client of ours is asked last. To be called at the end of the tick: whatever signals a key
+ * as ready comes before. */
+void tw__redis_asked_last(RedisModuleCtx *ctx);
+
+/* Frees that client. To be called when the event loop wakes up, before any command. */
+void tw__redis_asked_over(void);
 
 #endif

@@ -35,9 +35,7 @@ void tw__redis_late_refused(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
     uint64_t missed_periods = missed_periods_now(delivery);
-    struct tw__redis_attempt attempt = {.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
-    if (task->has_attempt)
-        attempt = tw__redis_task_whole_attempt(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     if (attempt.has_missed_periods && attempt.missed_periods == missed_periods)
         return;
     attempt.has_missed_periods = true;

@@ -121,31 +121,8 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
         return die(queue, task, error, now_ms, log);
     if (at_ms == 0)
         at_ms = after_wait(now_ms, &retry, &attempt);
-    tw__redis_lease_fail(queue, task, error, at_ms, now_ms, log);
+    tw__redis_lease_fail(queue, task, false, error, at_ms, now_ms, log);
     return at_ms;
-}
-
-uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
-                               struct tw__redis_buffer *log)
-{
-    task = tw__redis_lease_give_back(queue, task, now_ms, log);
-    tw__redis_count(queue, TW__REDIS_BACK, 1);
-    tw__redis_workers_wake(queue);
-    return tw__redis_task_due(task);
-}
-
-void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
-                             uint64_t now_ms, struct tw__redis_buffer *log)
-{
-    tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
-    tw__redis_count(queue, TW__REDIS_BACK, 1);
-}
-
-/* Whether this attempt is still under way. Another module, which the server called meanwhile, may have ended
- * it, and may have begun another one. */
-static bool goes_on(const struct tw__redis_task *task, uint64_t token)
-{
-    return tw__redis_task_is_leased(task) && tw__redis_lease_has_token(task, token);
 }
 
 /* The lease has run out. The wait begins at its end, whenever that is noticed. Returns whether the task has
@@ -168,7 +145,7 @@ static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_at
     }
     struct tw__task_retry retry = retry_of(task);
     uint64_t at_ms = after_wait(end_ms < now_ms ? end_ms : now_ms, &retry, attempt);
-    tw__redis_lease_lapse(delivery->queue, task, error, at_ms, now_ms, log);
+    tw__redis_lease_fail(delivery->queue, task, true, error, at_ms, now_ms, log);
     return false;
 }
 
@@ -178,8 +155,9 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
     struct tw__redis_attempt attempt = tw__redis_task_attempt(delivery->task);
     enum tw__redis_meanwhile others = tw__redis_call_may_write(delivery);
     struct tw__redis_task *task = delivery->task;
-    if (others == TW__REDIS_GONE || !goes_on(task, attempt.token))
+    if (others == TW__REDIS_GONE)
         return TW__REDIS_DEFER_NONE;
+    TW_ASSERT(tw__redis_lease_has_token(task, attempt.token)); /* the attempt is still under way */
     if (delivery->why == TW__REDIS_DEFER_SLOT) {
         tw__redis_place_file(tw__redis_shared.queues, task, delivery->now_ms + SLOT_WAIT_MS, delivery->now_ms);
         return TW__REDIS_DEFER_NONE;

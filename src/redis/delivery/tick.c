@@ -27,7 +27,6 @@
 
 #include <base/list.h>
 
-#include "asked.h"
 #include "delivery.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
@@ -36,7 +35,6 @@
 #include "queues/queue.h"
 #include "queues/route.h"
 #include "server/config.h"
-#include "server/gate.h"
 #include "server/shared.h"
 #include "workers.h"
 
@@ -125,7 +123,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, bool full, uint64
     enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
     struct tw__redis_task *task;
     struct tw__redis_batch batch;
-    tw__redis_deliver_begin(&batch, ctx);
+    tw__redis_batch_begin(&batch, ctx);
     bool dead = purge(&batch, now_ms, started_us);
     while (tasks > 0) {
         taken = tw__redis_place_take(queues, now_ms, from, &work, &task);

@@ -23,11 +23,9 @@
 
 #include <base/list.h>
 
-#include "asked.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "server/arguments.h"
-#include "server/gate.h"
 
 enum { AGAIN_MS = 100, SMALL = 32 };
 

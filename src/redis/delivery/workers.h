@@ -51,12 +51,4 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
                               struct tw__redis_bytes error, uint64_t at_ms, bool last, uint64_t now_ms,
                               struct tw__redis_buffer *log);
 
-/* Ends an attempt as if it had not begun: the task is ready again, and blocked workers can have it. Adds what
- * it does to `log`. Returns the time for which the task waited. Requires: the task is leased. */
-uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
-                               struct tw__redis_buffer *log);
-/* The same, but the task waits until `at_ms`. */
-void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
-                             uint64_t now_ms, struct tw__redis_buffer *log);
-
 #endif

@@ -148,9 +148,8 @@ void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_queue
     if (batch->leaving_count == TW__REDIS_BATCH_LEAVING)
         let_leave(batch);
     batch->leaving[batch->leaving_count++] = (struct tw__redis_leaving){queue, task, hash};
-    tw__redis_batch_touch(batch, queue);
+    tw__redis_batch_tell(batch, queue, TW__REDIS_TELL_DELIVERED);
     replicate_changes(batch->ctx, queue);
-    queue->tells |= TW__REDIS_TELL_DELIVERED;
     tw__redis_vector_add(&queue->once, tw__redis_string_new(id), &tw__redis_shared.queues->memory);
     expect_sound(batch);
 }
@@ -159,9 +158,8 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
                            struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task) && times > 0 && due <= TW__TASK_TIME_MAX);
-    tw__redis_batch_touch(batch, queue);
+    tw__redis_batch_tell(batch, queue, TW__REDIS_TELL_DELIVERED);
     replicate_changes(batch->ctx, queue);
-    queue->tells |= TW__REDIS_TELL_DELIVERED;
     tw__redis_vector_add(&queue->next, tw__redis_string_new(tw__redis_task_id(task)),
                          &tw__redis_shared.queues->memory);
     tw__redis_vector_add(&queue->next, tw__redis_string_of_number(due), &tw__redis_shared.queues->memory);

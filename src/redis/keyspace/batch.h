@@ -72,7 +72,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
  * which the batch will replicate. */
 struct tw__redis_buffer *tw__redis_batch_log(struct tw__redis_batch *batch, struct tw__redis_queue *queue);
 
-/* Notes what has happened to a queue: one of TW__REDIS_TELL_..., but not DELIVERED. */
+/* Puts a queue into the batch, and notes what has happened to it: one of TW__REDIS_TELL_.... */
 void tw__redis_batch_tell(struct tw__redis_batch *batch, struct tw__redis_queue *queue, uint8_t what);
 
 /* Takes a queue that will be detached out of the open batch, if there is one. */

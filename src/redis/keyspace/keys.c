@@ -11,6 +11,7 @@
 #include "alarm.h"
 #include "batch.h"
 #include "queues/queue.h"
+#include "server/arguments.h"
 #include "server/rights.h"
 
 enum { EMPTY_MAX = 8 }; /* removed in one tick */
@@ -36,52 +37,40 @@ static bool look_up(RedisModuleKey *key, struct tw__redis_queue **queue)
     return true;
 }
 
-bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
+/* The same for the key with this name, which is closed again. */
+static bool find_queue(RedisModuleCtx *ctx, RedisModuleString *name, int mode, struct tw__redis_queue **queue)
 {
-    tw__redis_batch_settle();
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, mode);
     bool found = look_up(key, queue);
     if (key != NULL)
         RedisModule_CloseKey(key);
-    if (!found)
-        RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
     return found;
+}
+
+bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
+{
+    tw__redis_batch_settle();
+    return find_queue(ctx, name, REDISMODULE_READ, queue) ||
+           tw__redis_refuse(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
 }
 
 struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     struct tw__redis_queue *queue;
     tw__redis_batch_settle();
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
-    if (!look_up(key, &queue))
-        queue = NULL;
-    if (key != NULL)
-        RedisModule_CloseKey(key);
-    return queue;
+    return find_queue(ctx, name, REDISMODULE_READ, &queue) ? queue : NULL;
 }
 
-int tw__redis_keys_reply_loading(RedisModuleCtx *ctx)
+bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
 {
-    return RedisModule_ReplyWithError(
-        ctx, "LOADING the data set is being loaded: expected a call after loading has ended");
-}
-
-bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                         struct tw__redis_queue **queue)
-{
-    if (tw__redis_caller_is_early(ctx)) {
-        tw__redis_keys_reply_loading(ctx);
-        return false;
-    }
+    if (tw__redis_caller_is_early(ctx))
+        return tw__redis_refuse(
+            ctx, "LOADING the data set is being loaded: expected a call after loading has ended");
     tw__redis_batch_settle();
-    *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    if (look_up(*key, queue)) {
-        tw__redis_shared.queues->recent = *queue;
-        return true;
-    }
-    RedisModule_CloseKey(*key);
-    RedisModule_ReplyWithError(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
-    return false;
+    if (!find_queue(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE, queue))
+        return tw__redis_refuse(ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
+    tw__redis_shared.queues->recent = *queue;
+    return true;
 }
 
 struct tw__redis_queue *tw__redis_keys_value(const void *value)
@@ -99,10 +88,7 @@ struct tw__redis_queues *tw__redis_keys_all(void)
 bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_queue *queue)
 {
     struct tw__redis_queue *found;
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, queue->name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool same = look_up(key, &found) && found == queue;
-    RedisModule_CloseKey(key);
-    return same;
+    return find_queue(ctx, queue->name, REDISMODULE_READ | REDISMODULE_WRITE, &found) && found == queue;
 }
 
 /* ---- coming and going ------------------------------------------------------------------------------------ */
@@ -117,19 +103,13 @@ void tw__redis_keys_name(struct tw__redis_queue *queue, const RedisModuleString 
     queue->db = db;
 }
 
-void tw__redis_keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
-                        struct tw__redis_queue *queue)
+void tw__redis_keys_make(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue)
 {
     TW_ASSERT(!queue->attached);
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     tw__redis_keys_name(queue, name, RedisModule_GetSelectedDb(ctx));
     tw__redis_queue_attach(queue);
     RedisModule_ModuleTypeSetValue(key, tw__redis_shared.type, queue);
-}
-
-void tw__redis_keys_make(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue)
-{
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    tw__redis_keys_set(ctx, key, name, queue);
     RedisModule_CloseKey(key);
 }
 
@@ -137,14 +117,11 @@ void tw__redis_keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     struct tw__redis_queue *queue;
     tw__redis_batch_settle();
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
-    if (look_up(key, &queue) && queue != NULL) {
-        tw__redis_keys_name(queue, name, RedisModule_GetSelectedDb(ctx));
-        tw__redis_queue_attach(queue);
-        tw__redis_alarm_next();
-    }
-    if (key != NULL)
-        RedisModule_CloseKey(key);
+    if (!find_queue(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH, &queue) || queue == NULL)
+        return;
+    tw__redis_keys_name(queue, name, RedisModule_GetSelectedDb(ctx));
+    tw__redis_queue_attach(queue);
+    tw__redis_alarm_next();
 }
 
 void tw__redis_keys_detach(struct tw__redis_queue *queue)

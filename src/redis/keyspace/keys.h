@@ -11,19 +11,16 @@
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
-/* Finds a queue for reading. Sets *queue to NULL if there is no such key. The key is closed again,
- * because nothing can remove the queue before the command ends. Returns false, after an error reply, if
- * the key has another type. */
+/* Finds a queue for reading. Sets *queue to NULL if there is no such key. No key stays open, because nothing
+ * can remove the queue before the command ends. Returns false, after an error reply, if the key has another
+ * type. */
 bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
 
 /* Finds a queue without an error reply. Returns NULL if there is none. */
 struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name);
 
-/* Opens a queue for writing. Sets *queue to NULL if there is no such key. Returns false, after an error
- * reply and with no key open, if the key has another type or the call comes too early
- * (tw__redis_caller_is_early()). */
-bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                         struct tw__redis_queue **queue);
+/* The same for writing. Returns false also if the call comes too early (tw__redis_caller_is_early()). */
+bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
 
 /* Returns the queue that the server passes to a callback as the value of a key. */
 struct tw__redis_queue *tw__redis_keys_value(const void *value);
@@ -36,17 +33,10 @@ struct tw__redis_queues *tw__redis_keys_all(void);
  * of that. */
 bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_queue *queue);
 
-/* Replies that a data set is being loaded. */
-int tw__redis_keys_reply_loading(RedisModuleCtx *ctx);
-
 /* ---- coming and going ------------------------------------------------------------------------------------ */
 
-/* Makes a queue the value of its key. To be called when the queue has its tasks, because other modules
- * are notified of the new key. */
-void tw__redis_keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
-                        struct tw__redis_queue *queue);
-
-/* The same for a key that is not open, and does not exist. */
+/* Makes a queue the value of a key, which does not exist. To be called when the queue has its tasks, because
+ * other modules are notified of the new key. */
 void tw__redis_keys_make(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue);
 
 /* Sets the name and the database of the queue's key. A name of NULL counts as an empty name. */

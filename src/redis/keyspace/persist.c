@@ -64,7 +64,7 @@ static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_queue *queue, uint6
         if (buffer == NULL || RedisModule_IsIOError(rdb))
             return false;
         bytes.at = buffer;
-        bool good = tw__redis_chunk_read(queue, bytes, tw__redis_clock_now(ctx), monotonic_ms(), fault);
+        bool good = tw__redis_chunk_read(queue, bytes, NULL, tw__redis_clock_now(ctx), monotonic_ms(), fault);
         RedisModule_Free(buffer);
         if (!good || tw__redis_table_count(&queue->tasks) == before)
             return false;
@@ -130,7 +130,7 @@ static void *copy(RedisModuleKeyOptCtx *context, const void *value)
     const struct tw__redis_queue *from = tw__redis_keys_value(value);
     tw__redis_chunks_init(&chunks, from);
     while (tw__redis_chunks_next(&chunks, &bytes))
-        tw__redis_chunk_read(queue, bytes, tw__redis_now_ms(), monotonic_ms(), NULL);
+        tw__redis_chunk_read(queue, bytes, NULL, tw__redis_now_ms(), monotonic_ms(), NULL);
     tw__redis_chunks_fini(&chunks);
     tw__redis_lease_forget_all(queue, tw__redis_now_ms());
     tw__redis_sums_pause(queue, from->paused);
@@ -197,18 +197,16 @@ static void digest_task(void *entry, void *arg)
 static void digest(RedisModuleDigest *sum, void *value)
 {
     const struct tw__redis_queue *queue = tw__redis_keys_value(value);
-    uint64_t segment = 0;
     RedisModule_DigestAddLongLong(sum, queue->paused);
     RedisModule_DigestEndSequence(sum);
-    while (tw__redis_table_walk(&queue->tasks, &segment, digest_task, sum))
-        ;
+    tw__redis_table_each(&queue->tasks, digest_task, sum);
 }
 
 static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, size_t samples)
 {
     (void)context;
     (void)samples;
-    return tw__redis_queue_bytes(tw__redis_keys_value(value));
+    return tw__redis_keys_value(value)->bytes;
 }
 
 /* The server frees values with a high effort on a background thread. When memory is short we report an effort

@@ -97,11 +97,6 @@ struct tw__redis_task *tw__redis_change_dead_copy(struct tw__redis_queue *queue,
     return task;
 }
 
-static struct tw__redis_task *named_task(const struct tw__redis_queue *queue, struct tw__redis_bytes id)
-{
-    return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
-}
-
 /* A change does not fit the task that it names. The changes after it are made all the same. */
 static void misfit(struct tw__redis_reader *reader, const struct tw__redis_task *task)
 {
@@ -123,7 +118,7 @@ static bool waits_on(const struct tw__redis_task *task, const struct tw__redis_a
 /* Gives a task its new attempt state and time. */
 static void take_attempt(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
-    struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
+    struct tw__redis_task *task = tw__redis_queue_named(queue, tw__redis_reader_bytes(reader));
     uint64_t time = take_time(reader);
     struct tw__redis_attempt attempt = tw__redis_attempt_take(reader);
     if (reader->at == NULL)
@@ -144,7 +139,7 @@ static void take_attempt(struct tw__redis_queue *queue, struct tw__redis_reader 
 
 static void take_dead_copy(struct tw__redis_queue *queue, struct tw__redis_reader *reader)
 {
-    struct tw__redis_task *from = named_task(queue, tw__redis_reader_bytes(reader));
+    struct tw__redis_task *from = tw__redis_queue_named(queue, tw__redis_reader_bytes(reader));
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
     uint64_t died_ms = take_time(reader);
     struct tw__redis_attempt attempt = tw__redis_attempt_take(reader);
@@ -161,7 +156,7 @@ static void take_dead_copy(struct tw__redis_queue *queue, struct tw__redis_reade
 static void take_gone(struct tw__redis_queue *queue, struct tw__redis_reader *reader)
 {
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
-    struct tw__redis_task *task = named_task(queue, id);
+    struct tw__redis_task *task = tw__redis_queue_named(queue, id);
     if (reader->at == NULL)
         return;
     if (task == NULL)
@@ -172,7 +167,7 @@ static void take_gone(struct tw__redis_queue *queue, struct tw__redis_reader *re
 
 static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
-    struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
+    struct tw__redis_task *task = tw__redis_queue_named(queue, tw__redis_reader_bytes(reader));
     uint64_t due = take_time(reader), times = tw__redis_reader_named(reader, "times", INT64_MAX);
     if (reader->at == NULL)
         return;
@@ -186,7 +181,7 @@ static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *
 
 static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
-    struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
+    struct tw__redis_task *task = tw__redis_queue_named(queue, tw__redis_reader_bytes(reader));
     uint64_t due = take_time(reader);
     if (reader->at == NULL)
         return;
@@ -199,7 +194,7 @@ static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *re
 /* The task keeps its order among those of the same time. */
 static void take_unbegun(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
-    struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
+    struct tw__redis_task *task = tw__redis_queue_named(queue, tw__redis_reader_bytes(reader));
     uint64_t time = take_time(reader);
     if (reader->at == NULL)
         return;

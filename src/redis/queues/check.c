@@ -208,12 +208,9 @@ static void add_with_share(void *entry, void *arg)
 static struct blocks blocks_of(const struct tw__redis_queue *queue)
 {
     struct blocks blocks = {&queue->queues->memory, .bytes = tw__redis_sums_table_bytes(queue)};
-    uint64_t tasks = 0, routes = 0;
     add_block((void *)(uintptr_t)queue, &blocks);
-    while (tw__redis_table_walk(&queue->tasks, &tasks, add_with_share, &blocks))
-        ;
-    while (tw__redis_table_walk(&queue->routes, &routes, add_block, &blocks))
-        ;
+    tw__redis_table_each(&queue->tasks, add_with_share, &blocks);
+    tw__redis_table_each(&queue->routes, add_block, &blocks);
     for (struct tw__link *link = queue->dead.next; link != &queue->dead; link = link->next)
         blocks.dead += blocks.memory->usable(tw__redis_task_of_link(link));
     return blocks;
@@ -321,12 +318,8 @@ static void check_number(void *entry, void *arg)
 const char *tw__redis_check_routes(const struct tw__redis_queue *queue)
 {
     struct routes routes = {.queue = queue};
-    uint64_t segment = 0;
-    while (tw__redis_table_walk(&queue->routes, &segment, check_route, &routes))
-        ;
-    segment = 0;
-    while (tw__redis_table_walk(&queue->tasks, &segment, check_number, &routes))
-        ;
+    tw__redis_table_each(&queue->routes, check_route, &routes);
+    tw__redis_table_each(&queue->tasks, check_number, &routes);
     if (routes.fault == NULL && routes.tasks != tw__redis_table_count(&queue->tasks))
         routes.fault = "R2: the routes do not count the tasks of the queue";
     return routes.fault;
@@ -373,15 +366,13 @@ static const char *check_list(struct tw__redis_queues *queues, const struct tw__
     const char *fault = NULL;
     for (struct tw__link *link = list->next; link != list && fault == NULL; link = link->next) {
         const struct tw__redis_queue *queue = tw__redis_queue_at(link);
-        uint64_t segment = 0;
         fault = tw__redis_table_check(&queue->tasks);
         if (fault == NULL)
             fault = tw__redis_table_check(&queue->routes);
         if (fault == NULL && !is_handed_over(queues, queue))
             fault = tw__redis_check_routes(queue);
         uint64_t before = in_lines(filed), leased = filed->leased;
-        while (tw__redis_table_walk(&queue->tasks, &segment, count_filed, filed))
-            ;
+        tw__redis_table_each(&queue->tasks, count_filed, filed);
         if (fault == NULL &&
             in_lines(filed) - before != queue->in_line + queue->held + queue->ready_count + queue->dead_count)
             fault = "P4: the count of tasks in lines is wrong";

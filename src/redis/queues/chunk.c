@@ -325,7 +325,7 @@ static bool take_other(struct reader *reader, struct tw__redis_task_plan *plan)
     memcpy(name, plan->id.at, same);
     memcpy(name + same, rest.at, rest.size);
     id.at = name;
-    struct tw__redis_task *other = tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
+    struct tw__redis_task *other = tw__redis_queue_named(queue, id);
     memory->free(name);
     if (!may_share(other))
         return false;
@@ -436,9 +436,9 @@ uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
     return tw__redis_format(tw__redis_reader_number(&reader, UINT64_MAX));
 }
 
-static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
-                       const struct tw__redis_logged *logged, uint64_t now_ms, uint64_t monotonic_ms,
-                       struct tw__redis_fault *fault)
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
+                          const struct tw__redis_logged *logged, uint64_t now_ms, uint64_t monotonic_ms,
+                          struct tw__redis_fault *fault)
 {
     struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
     struct reader reader = {.bytes = {.at = bytes.at, .end = bytes.at + bytes.size},
@@ -457,17 +457,4 @@ static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes byt
     if (fault != NULL)
         *fault = reader.bytes.fault;
     return reader.bytes.at != NULL;
-}
-
-bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
-                          uint64_t monotonic_ms, struct tw__redis_fault *fault)
-{
-    return read_chunk(queue, bytes, NULL, now_ms, monotonic_ms, fault);
-}
-
-bool tw__redis_chunk_repeat(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
-                            const struct tw__redis_logged *logged, uint64_t now_ms,
-                            struct tw__redis_fault *fault)
-{
-    return read_chunk(queue, bytes, logged, now_ms, 0, fault);
 }

@@ -52,18 +52,14 @@ struct tw__redis_logged {
     void *arg;
 };
 
-/* Files the task of such a chunk as its put or send did: it takes the place of the task with its id, or stands
- * behind the attempt of that task. Returns as tw__redis_chunk_read(). */
-bool tw__redis_chunk_repeat(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
-                            const struct tw__redis_logged *logged, uint64_t now_ms,
-                            struct tw__redis_fault *fault);
-
 /* Puts the tasks of a chunk into a queue, which has the tasks of the chunks before it: a task may share the
  * payload of one of them. A task of the chunk replaces a task with the same id. Tasks that a target had refused
- * are held again, by the monotonic clock. Returns
- * false if the bytes are not a chunk of format 1; then some of the chunk's tasks may be in the queue, and
- * `fault`, which may be NULL, says why. */
-bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
-                          uint64_t monotonic_ms, struct tw__redis_fault *fault);
+ * are held again, by the monotonic clock. If `logged` is not NULL, the chunk has one task, which is filed as
+ * its put or send did: it takes the place of the task with its id, or stands behind the attempt of that task.
+ * Returns false if the bytes are not a chunk of format 1, or if that one task does not fit; then some of the
+ * chunk's tasks may be in the queue, and `fault`, which may be NULL, says why. */
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
+                          const struct tw__redis_logged *logged, uint64_t now_ms, uint64_t monotonic_ms,
+                          struct tw__redis_fault *fault);
 
 #endif

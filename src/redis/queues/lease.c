@@ -16,14 +16,6 @@
 #include "queue.h"
 #include "route.h"
 
-/* The attempt state of a task, or the one of a task that has none, and is leased or dies. */
-static struct tw__redis_attempt attempt_of(const struct tw__redis_task *task)
-{
-    if (task->has_attempt)
-        return tw__redis_task_whole_attempt(task);
-    return (struct tw__redis_attempt){.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
-}
-
 /* Takes the task from its place, gives it this attempt state, and files it for another time. */
 static struct tw__redis_task *file_with(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                         const struct tw__redis_attempt *attempt, uint64_t at_ms,
@@ -50,11 +42,11 @@ static struct tw__redis_task *let_stand_behind(struct tw__redis_queue *queue, st
     attempt.due = due_ms;
     attempt.lapses = 0;
     attempt.error.size = 0;
-    if (queues->delivering == task)
-        queues->delivering = NULL;
     task = tw__redis_queue_set_attempt(queue, task, &attempt);
-    if (!tw__redis_task_filed(task))
+    if (!tw__redis_task_filed(task)) {
+        tw__redis_place_unfile(queues, task);    /* so its delivery is over */
         tw__redis_place_file_late(queues, task); /* its lease has run out, and that has to be seen again */
+    }
     return task;
 }
 
@@ -121,7 +113,7 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log)
 {
-    struct tw__redis_attempt attempt = attempt_of(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     TW_ASSERT(task->place == TW__REDIS_IN_READY && lease->token != 0);
     attempt.next = tw__redis_task_due(task);
     begin_call(&attempt, turn);
@@ -152,7 +144,7 @@ void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_t
 struct tw__redis_task *tw__redis_lease_make_due(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                 uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    struct tw__redis_attempt attempt = attempt_of(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     TW_ASSERT(attempt.stage == TW__REDIS_WAITING);
     task = file_with(queue, task, &attempt, now_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
@@ -178,8 +170,7 @@ void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task
 
 /* ---- the end of an attempt ------------------------------------------------------------------------------- */
 
-/* The task waits for its next attempt. */
-static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t token,
+void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task, bool lapsed,
                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                           struct tw__redis_buffer *log)
 {
@@ -187,17 +178,10 @@ static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *
     TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
     attempt.stage = TW__REDIS_WAITING;
     attempt.has_next = false;
-    attempt.token = token;
+    attempt.token = lapsed ? attempt.token : 0;
     attempt.error = error;
     task = file_with(queue, task, &attempt, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
-}
-
-void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                          struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
-                          struct tw__redis_buffer *log)
-{
-    await_attempt(queue, task, 0, error, at_ms, now_ms, log);
 }
 
 void tw__redis_lease_count_lapse(struct tw__redis_task *task)
@@ -208,14 +192,6 @@ void tw__redis_lease_count_lapse(struct tw__redis_task *task)
     tw__redis_task_set_attempt(task, &attempt);
 }
 
-void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
-                           struct tw__redis_buffer *log)
-{
-    uint64_t token = tw__redis_task_attempt(task).token;
-    await_attempt(queue, task, token, error, at_ms, now_ms, log);
-}
-
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                  uint64_t now_ms, struct tw__redis_buffer *log)
 {
@@ -223,8 +199,6 @@ struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, 
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     uint64_t before = tw__redis_attempt_before(&attempt), at_ms = before < now_ms ? before : now_ms;
     TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
-    if (queues->delivering == task)
-        queues->delivering = NULL;
     task = tw__redis_queue_unbegin(queue, task, at_ms);
     tw__redis_task_set_due(task, at_ms);
     tw__redis_place_offer_again(queues, task, now_ms);
@@ -270,7 +244,7 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
 static struct tw__redis_attempt death_of(const struct tw__redis_task *task, uint32_t attempts,
                                          struct tw__redis_bytes error)
 {
-    struct tw__redis_attempt attempt = attempt_of(task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     TW_ASSERT(attempt.stage != TW__REDIS_DEAD);
     attempt.stage = TW__REDIS_DEAD;
     attempt.has_next = attempt.has_missed_periods = false;
@@ -293,7 +267,7 @@ void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis
 static size_t name_period(const struct tw__redis_queue *queue, char *name, size_t size, uint64_t due)
 {
     struct tw__redis_bytes id = {name, size + tw__task_suffix(due, 0, name + size)};
-    for (uint32_t n = 1; tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id) != NULL; n++)
+    for (uint32_t n = 1; tw__redis_queue_named(queue, id) != NULL; n++)
         id.size = size + tw__task_suffix(due, n, name + size);
     return id.size;
 }
@@ -359,7 +333,7 @@ static int compare_begun(const void *one, const void *other)
 /* Ends the lease of a task, if it has one, and makes its token void. */
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
-    struct tw__redis_attempt attempt = attempt_of(begun->task);
+    struct tw__redis_attempt attempt = tw__redis_task_any_attempt(begun->task);
     tw__redis_attempt_unbegin(&attempt);
     bool again = attempt.number > 0 || attempt.has_missed_periods ||
                  attempt.due != begun->at_ms; /* it is too late no more */
@@ -369,10 +343,8 @@ static void forget(struct tw__redis_queue *queue, const struct begun *begun, uin
 void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms)
 {
     const struct tw__redis_memory *memory = &queue->queues->memory;
-    uint64_t segment = 0;
     struct all_begun all = {memory->alloc((tw__redis_table_count(&queue->tasks) + 1) * sizeof *all.at), 0};
-    while (tw__redis_table_walk(&queue->tasks, &segment, gather_begun, &all))
-        ;
+    tw__redis_table_each(&queue->tasks, gather_begun, &all);
     qsort(all.at, all.count, sizeof *all.at, compare_begun);
     for (size_t i = 0; i < all.count; i++)
         forget(queue, &all.at[i], now_ms);

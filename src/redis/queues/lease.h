@@ -52,17 +52,13 @@ bool tw__redis_lease_has_token(const struct tw__redis_task *task, uint64_t token
  * leased. */
 void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t ms,
                             bool renewed, uint64_t now_ms, struct tw__redis_buffer *log);
-/* The attempt has failed: the task waits for the next one, at `at_ms`, and the token is void. Requires:
- * the task is leased. */
-void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
+/* The attempt has failed: the task waits for the next one, at `at_ms`, and the token is void. After a lapse it
+ * stays, for a late acknowledgement. Requires: the task is leased. */
+void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task, bool lapsed,
                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                           struct tw__redis_buffer *log);
-/* Counts a lapse: the lease has run out. The caller then calls one of the next two functions. */
+/* Counts a lapse: the lease has run out. The caller then lets the attempt fail, or kills the task. */
 void tw__redis_lease_count_lapse(struct tw__redis_task *task);
-/* The same as tw__redis_lease_fail() after a lapse: the token stays, for a late acknowledgement. */
-void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
-                           struct tw__redis_buffer *log);
 /* The worker gives the task back as if it had not taken it: the attempt does not count, the token is void,
  * and the task is ready again, at the place and for the time that it had before, or for now if that is later.
  * If it had no attempt state before, it has none any more. Returns the task, whose address may have changed.

@@ -62,13 +62,6 @@ static void look_in_table(void *entry, void *arg)
     look_at(arg, entry);
 }
 
-static void look_through_table(struct look *look)
-{
-    uint64_t segment = 0;
-    while (tw__redis_table_walk(&look->queue->tasks, &segment, look_in_table, look))
-        ;
-}
-
 /* Looks at a task of any queue. Returns 1 when more than `most` tasks have been seen. */
 static int look_if_own(struct look *look, struct tw__redis_task *task)
 {
@@ -117,9 +110,8 @@ static bool look_through_wheel(struct look *look)
                                                             look_in_line(look, &queues->late) ||
                                                             look_in_line(look, &queues->past) ||
                                                             look_in_line(look, &look->queue->stopped))};
-    uint64_t segment = 0;
-    while (look->queue->held > 0 && tw__redis_table_walk(&look->queue->routes, &segment, look_in_route, &lines))
-        ;
+    if (look->queue->held > 0)
+        tw__redis_table_each(&look->queue->routes, look_in_route, &lines);
     return lines.enough == 0 && tw_wheel_visit_until(queues->wheel, look->to, look_in_wheel, look) == 0 &&
            (queues->behind == NULL || tw_wheel_visit_until(queues->behind, look->to, look_in_wheel, look) == 0);
 }
@@ -219,7 +211,7 @@ static void find_earliest(struct look *look)
     }
     look->to = to;
     look->count = 0;
-    look_through_table(look);
+    tw__redis_table_each(&look->queue->tasks, look_in_table, look);
 }
 
 size_t tw__redis_look_wanted(const struct tw__redis_queue *queue, const struct tw__redis_wanted *wanted,
@@ -261,7 +253,7 @@ static bool count_through(struct look *look, void *counts, size_t size)
     if (look->most > 0 && look_through_wheel(look))
         return true;
     memset(counts, 0, size);
-    look_through_table(look);
+    tw__redis_table_each(&look->queue->tasks, look_in_table, look);
     return false;
 }
 
@@ -319,13 +311,12 @@ static void gather_one(void *entry, void *arg)
 struct tw__redis_task **tw__redis_look_sorted(const struct tw__redis_queue *queue)
 {
     const struct tw__redis_memory *memory = &queue->queues->memory;
-    uint64_t count = tw__redis_table_count(&queue->tasks), segment = 0;
+    uint64_t count = tw__redis_table_count(&queue->tasks);
     struct look look = {.queue = queue};
     if (count == 0)
         return NULL;
     look.candidate = memory->alloc(count * sizeof *look.candidate);
-    while (tw__redis_table_walk(&queue->tasks, &segment, gather_one, &look))
-        ;
+    tw__redis_table_each(&queue->tasks, gather_one, &look);
     qsort(look.candidate, look.count, sizeof *look.candidate, compare);
     struct tw__redis_task **task = memory->alloc(count * sizeof(struct tw__redis_task *));
     for (size_t i = 0; i < look.count; i++)

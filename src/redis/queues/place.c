@@ -675,6 +675,8 @@ static void leave_wheel(struct tw_wheel *wheel, struct tw__redis_task *task)
 
 void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_task *task)
 {
+    if (queues->delivering == task)
+        queues->delivering = NULL;
     switch ((enum tw__redis_place)task->place) {
     case TW__REDIS_NOWHERE:
         break;
@@ -727,8 +729,6 @@ void tw__redis_place_moved(struct tw__redis_task *task)
 void tw__redis_place_refile(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t due_ms,
                             uint64_t now_ms)
 {
-    if (queues->delivering == task)
-        queues->delivering = NULL;
     due_ms = file_time(task, due_ms, now_ms);
     if (due_ms > now_ms && task->place == TW__REDIS_IN_LEASES) {
         assert_taken(tw_wheel_move_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));

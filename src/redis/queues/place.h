@@ -47,7 +47,7 @@ enum tw__redis_source {
  * its length allows, and TW__REDIS_LEASE_MORE_MS. Requires: the task is filed nowhere. */
 void tw__redis_place_file(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms);
-/* Takes a task out of the wheel or line in which it is filed, if any. */
+/* Takes a task out of the wheel or line in which it is filed, if any. A delivery of the task is over then. */
 void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_task *task);
 /* Prefetches the neighbours of a task that will soon be unfiled or refiled. */
 void tw__redis_place_prefetch(const struct tw__redis_task *task);

@@ -77,11 +77,6 @@ void tw__redis_queue_detach(struct tw__redis_queue *queue)
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 
-size_t tw__redis_queue_bytes(const struct tw__redis_queue *queue)
-{
-    return queue->bytes;
-}
-
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
 
 uint64_t tw__redis_queue_hash(const struct tw__redis_queues *queues, struct tw__redis_bytes id)
@@ -116,19 +111,26 @@ struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue,
     return tw__redis_table_find(&queue->tasks, hash, id.at, id.size);
 }
 
-/* Takes a task from its place, from its route and from the payload that it shares. */
-static void leave(struct tw__redis_queue *queue, struct tw__redis_task *task)
+struct tw__redis_task *tw__redis_queue_named(const struct tw__redis_queue *queue, struct tw__redis_bytes id)
 {
-    struct tw__redis_queues *queues = queue->queues;
-    struct tw__redis_route *route = tw__redis_route_of(queues, task);
-    if (queues->delivering == task)
-        queues->delivering = NULL;
-    tw__redis_place_unfile(queues, task);
+    return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
+}
+
+/* Takes a task from its place and from the payload that it shares. */
+static void unfile(struct tw__redis_queue *queue, struct tw__redis_task *task)
+{
+    tw__redis_place_unfile(queue->queues, task);
     tw__redis_sums_leased(queue, task, -1);
-    tw__redis_sums_block(queue, task, -1);
     if (task->shares)
         tw__redis_share_leave(queue, task);
-    tw__redis_route_release(route);
+}
+
+/* The same, and from its route and from the memory of the queue. */
+static void leave(struct tw__redis_queue *queue, struct tw__redis_task *task)
+{
+    unfile(queue, task);
+    tw__redis_sums_block(queue, task, -1);
+    tw__redis_route_release(tw__redis_route_of(queue->queues, task));
 }
 
 static void set_route(struct tw__redis_task *task, struct tw__redis_route *route)
@@ -359,12 +361,7 @@ static uint64_t drop(struct tw__redis_queue *queue, uint64_t limit)
     TW_ASSERT(!queue->attached);
     struct tw__redis_task *task;
     while (dropped < limit && (task = tw__redis_table_pop(&queue->tasks)) != NULL) {
-        if (queues->delivering == task)
-            queues->delivering = NULL;
-        tw__redis_place_unfile(queues, task);
-        tw__redis_sums_leased(queue, task, -1);
-        if (task->shares)
-            tw__redis_share_leave(queue, task);
+        unfile(queue, task);
         queues->memory.free(task);
         queues->reaping--;
         dropped++;

@@ -19,9 +19,6 @@ void tw__redis_queue_attach(struct tw__redis_queue *queue);
 /* Detaches a queue that is no longer the value of a key. */
 void tw__redis_queue_detach(struct tw__redis_queue *queue);
 
-/* The bytes that a queue takes in memory. */
-size_t tw__redis_queue_bytes(const struct tw__redis_queue *queue);
-
 /* The hash of an id, for the parameter `hash` of the functions below. */
 uint64_t tw__redis_queue_hash(const struct tw__redis_queues *queues, struct tw__redis_bytes id);
 /* Prefetch the memory that tw__redis_queue_find() will read. Finding a task takes three cache misses, each
@@ -37,6 +34,8 @@ void tw__redis_queue_foresee_removal(const struct tw__redis_queue *queue, uint64
 
 struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue, uint64_t hash,
                                             struct tw__redis_bytes id);
+/* The same without the hash. */
+struct tw__redis_task *tw__redis_queue_named(const struct tw__redis_queue *queue, struct tw__redis_bytes id);
 /* Puts a task into a queue and files it. Takes out and frees `old`, the task that it replaces; NULL if
  * there is none. Requires: the route belongs to the queue; the task is filed nowhere;
  * tw__redis_queue_find() returns `old` for the task's id. */

@@ -27,57 +27,44 @@ void tw__redis_route_key(const void *entry, const char **bytes, size_t *size)
 
 /* ---- plans ----------------------------------------------------------------------------------------------- */
 
-enum {
-    RETRY_SIZE = 2 * sizeof(uint64_t) + 3 * sizeof(uint32_t),
-    RETRY_AT = 2 + 2 * sizeof(uint64_t), /* behind kind, missed, maxlen and max_late_ms */
-    TARGET_AT = RETRY_AT + RETRY_SIZE
-};
+/* The key of a route is its plan as these bytes, and then the name of the target. */
+struct packed {
+    uint8_t kind, missed;
+    uint64_t maxlen, max_late_ms, first_ms, max_ms;
+    uint32_t tries, factor, jitter;
+} __attribute__((packed));
 
-static size_t plan_size(const struct tw__redis_plan *plan)
+static struct packed pack(const struct tw__redis_plan *plan)
 {
-    return TARGET_AT + plan->target.size;
+    const struct tw__redis_retry *retry = &plan->retry;
+    return (struct packed){.kind = plan->kind,
+                           .missed = plan->missed,
+                           .maxlen = plan->maxlen,
+                           .max_late_ms = plan->max_late_ms,
+                           .first_ms = retry->first_ms,
+                           .max_ms = retry->max_ms,
+                           .tries = retry->tries,
+                           .factor = retry->factor,
+                           .jitter = retry->jitter};
 }
 
-static void pack_retry(char *at, const struct tw__redis_retry *retry)
+static struct tw__redis_bytes target_of(const struct tw__redis_route *route)
 {
-    memcpy(at, &retry->first_ms, sizeof retry->first_ms);
-    memcpy(at + 8, &retry->max_ms, sizeof retry->max_ms);
-    memcpy(at + 16, &retry->tries, sizeof retry->tries);
-    memcpy(at + 20, &retry->factor, sizeof retry->factor);
-    memcpy(at + 24, &retry->jitter, sizeof retry->jitter);
-}
-
-static struct tw__redis_retry unpack_retry(const char *at)
-{
-    struct tw__redis_retry retry;
-    memcpy(&retry.first_ms, at, sizeof retry.first_ms);
-    memcpy(&retry.max_ms, at + 8, sizeof retry.max_ms);
-    memcpy(&retry.tries, at + 16, sizeof retry.tries);
-    memcpy(&retry.factor, at + 20, sizeof retry.factor);
-    memcpy(&retry.jitter, at + 24, sizeof retry.jitter);
-    return retry;
-}
-
-static void pack_plan(char *key, const struct tw__redis_plan *plan)
-{
-    key[0] = (char)plan->kind;
-    key[1] = (char)plan->missed;
-    memcpy(key + 2, &plan->maxlen, sizeof plan->maxlen);
-    memcpy(key + 2 + sizeof plan->maxlen, &plan->max_late_ms, sizeof plan->max_late_ms);
-    pack_retry(key + RETRY_AT, &plan->retry);
-    if (plan->target.size > 0)
-        memcpy(key + TARGET_AT, plan->target.at, plan->target.size);
+    size_t size = sizeof(struct packed);
+    return (struct tw__redis_bytes){route->key + size, route->key_size - size};
 }
 
 struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
 {
-    struct tw__redis_plan plan = {.kind = (uint8_t)route->key[0],
-                                  .missed = (uint8_t)route->key[1],
-                                  .retry = unpack_retry(route->key + RETRY_AT),
-                                  .target = {route->key + TARGET_AT, route->key_size - TARGET_AT}};
-    memcpy(&plan.maxlen, route->key + 2, sizeof plan.maxlen);
-    memcpy(&plan.max_late_ms, route->key + 2 + sizeof plan.maxlen, sizeof plan.max_late_ms);
-    return plan;
+    struct packed packed;
+    memcpy(&packed, route->key, sizeof packed);
+    return (struct tw__redis_plan){
+        .kind = packed.kind,
+        .missed = packed.missed,
+        .maxlen = packed.maxlen,
+        .max_late_ms = packed.max_late_ms,
+        .retry = {packed.first_ms, packed.max_ms, packed.tries, packed.factor, packed.jitter},
+        .target = target_of(route)};
 }
 
 bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw__redis_attempt *attempt)
@@ -87,20 +74,6 @@ bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw
     if (attempt->stage == TW__REDIS_WAITING)
         return attempt->number == 0 && attempt->token == 0;
     return attempt->stage != TW__REDIS_LEASED;
-}
-
-static bool retries_are_equal(const struct tw__redis_retry *a, const struct tw__redis_retry *b)
-{
-    return a->first_ms == b->first_ms && a->max_ms == b->max_ms && a->tries == b->tries &&
-           a->factor == b->factor && a->jitter == b->jitter;
-}
-
-static bool plan_is_of(const struct tw__redis_plan *plan, const struct tw__redis_route *route)
-{
-    struct tw__redis_plan other = tw__redis_route_plan(route);
-    return plan->kind == other.kind && plan->missed == other.missed && plan->maxlen == other.maxlen &&
-           plan->max_late_ms == other.max_late_ms && tw__redis_bytes_equal(plan->target, other.target) &&
-           retries_are_equal(&plan->retry, &other.retry);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
@@ -196,12 +169,16 @@ static struct tw__redis_route *make_route(struct tw__redis_queue *queue, const c
 
 struct tw__redis_route *tw__redis_route_for(struct tw__redis_queue *queue, const struct tw__redis_plan *plan)
 {
-    if (queue->last != NULL && plan_is_of(plan, queue->last))
+    struct packed packed = pack(plan);
+    if (queue->last != NULL && memcmp(queue->last->key, &packed, sizeof packed) == 0 &&
+        tw__redis_bytes_equal(target_of(queue->last), plan->target))
         return queue->last;
     const struct tw__redis_memory *memory = &queue->queues->memory;
-    size_t size = plan_size(plan);
+    size_t size = sizeof packed + plan->target.size;
     char *key = memory->alloc(size);
-    pack_plan(key, plan);
+    memcpy(key, &packed, sizeof packed);
+    if (plan->target.size > 0)
+        memcpy(key + sizeof packed, plan->target.at, plan->target.size);
     uint64_t hash = tw__redis_table_hash(&queue->queues->of_routes, key, size);
     struct tw__redis_route *route = tw__redis_table_find(&queue->routes, hash, key, size);
     if (route == NULL)

@@ -130,8 +130,7 @@ struct tw__redis_queues {
     struct tw__link attached, detached; /* of the attached queues, the paused ones come first */
     /* The queue that the last command looked into, or NULL. The next command mostly looks there again. */
     struct tw__redis_queue *recent;
-    struct tw__redis_task *delivering; /* NULL: no task, or it was removed or replaced meanwhile */
-
+    struct tw__redis_task *delivering; /* NULL: no task, or it was removed, replaced or filed anew meanwhile */
     /* Places (place.c). */
     struct tw_wheel *wheel;   /* by the wall clock's milliseconds */
     struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */

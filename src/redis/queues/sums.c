@@ -89,11 +89,17 @@ void tw__redis_sums_limit_dead(struct tw__redis_queues *queues, uint64_t count)
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
 
+/* Adds to a count of a queue, and to the sum over all attached queues. */
+static void add(const struct tw__redis_queue *queue, uint64_t *own, uint64_t *all, int64_t more)
+{
+    *own += (uint64_t)more;
+    if (queue->attached)
+        *all += (uint64_t)more;
+}
+
 static void count_bytes(struct tw__redis_queue *queue, int64_t more)
 {
-    queue->bytes += (uint64_t)more;
-    if (queue->attached)
-        queue->queues->bytes += (uint64_t)more;
+    add(queue, &queue->bytes, &queue->queues->bytes, more);
     weigh(queue);
 }
 
@@ -185,14 +191,6 @@ void tw__redis_sums_pause(struct tw__redis_queue *queue, bool paused)
 
 /* ---- places and stages ----------------------------------------------------------------------------------- */
 
-/* Adds to a count of a queue, and to the sum over all attached queues. */
-static void add(const struct tw__redis_queue *queue, uint64_t *own, uint64_t *all, int more)
-{
-    *own += (uint64_t)(int64_t)more;
-    if (queue->attached)
-        *all += (uint64_t)(int64_t)more;
-}
-
 void tw__redis_sums_in_line(struct tw__redis_queue *queue, int more)
 {
     add(queue, &queue->in_line, &queue->queues->in_line, more);
@@ -212,10 +210,8 @@ void tw__redis_sums_ready(struct tw__redis_queue *queue, int more)
 
 void tw__redis_sums_dead_block(struct tw__redis_queue *queue, void *block, int sign)
 {
-    uint64_t more = (uint64_t)(int64_t)sign * queue->queues->memory.usable(block);
-    queue->dead_bytes += more;
-    if (queue->attached)
-        queue->queues->dead_bytes += more;
+    int64_t bytes = (int64_t)queue->queues->memory.usable(block);
+    add(queue, &queue->dead_bytes, &queue->queues->dead_bytes, sign * bytes);
 }
 
 void tw__redis_sums_dead(struct tw__redis_queue *queue, struct tw__redis_task *task, int sign)

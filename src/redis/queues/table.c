@@ -640,6 +640,13 @@ bool tw__redis_table_walk(const struct tw__redis_table *table, uint64_t *segment
     return true;
 }
 
+void tw__redis_table_each(const struct tw__redis_table *table, tw__redis_each_fn *each, void *arg)
+{
+    uint64_t segment = 0;
+    while (tw__redis_table_walk(table, &segment, each, arg))
+        ;
+}
+
 static uint64_t backwards(uint64_t bits)
 {
     bits = (bits >> 1 & UINT64_C(0x5555555555555555)) | (bits & UINT64_C(0x5555555555555555)) << 1;

@@ -122,6 +122,9 @@ static inline size_t tw__redis_table_bytes(const struct tw__redis_table *table)
 bool tw__redis_table_walk(const struct tw__redis_table *table, uint64_t *segment, tw__redis_each_fn *each,
                           void *arg);
 
+/* Visits all entries. */
+void tw__redis_table_each(const struct tw__redis_table *table, tw__redis_each_fn *each, void *arg);
+
 /* Visits some entries. Returns the next cursor, 0 at the end. Start with 0. An entry that is in the table
  * from the first call to the last is visited, perhaps more than once. That holds even if other entries are
  * put in or taken out between the calls. Any cursor is safe. */

@@ -270,6 +270,13 @@ struct tw__redis_attempt tw__redis_task_whole_attempt(const struct tw__redis_tas
     return attempt;
 }
 
+struct tw__redis_attempt tw__redis_task_any_attempt(const struct tw__redis_task *task)
+{
+    if (task->has_attempt)
+        return tw__redis_task_whole_attempt(task);
+    return (struct tw__redis_attempt){.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
+}
+
 uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task)
 {
     return task->has_attempt && tw__redis_task_attempt(task).has_missed_periods

@@ -130,6 +130,8 @@ void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
  * payload, and only the second function reads them. */
 struct tw__redis_attempt tw__redis_task_attempt(const struct tw__redis_task *task);
 struct tw__redis_attempt tw__redis_task_whole_attempt(const struct tw__redis_task *task);
+/* The same or, of a task that has none, the one with which it begins. */
+struct tw__redis_attempt tw__redis_task_any_attempt(const struct tw__redis_task *task);
 /* The further periods for which the task's call stands; 0 before its first attempt. */
 uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task);
 /* The stage; WAITING without an attempt state. A ready task is WAITING too. */

@@ -4,6 +4,7 @@
  */
 #include "arguments.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +13,7 @@
 #include "shared.h"
 #include "strings.h"
 
-enum { ERROR_MAX = 256, RANGE_TEXT = 96 };
+enum { ERROR_MAX = 512, RANGE_TEXT = 96 };
 enum { FAR_MS = 10000 }; /* longer than an event-loop iteration takes, but for scripts that nobody should run */
 
 bool tw__redis_argument_is(RedisModuleString *argument, const char *word)
@@ -25,13 +26,23 @@ bool tw__redis_argument_is(RedisModuleString *argument, const char *word)
            strncasecmp(text, word, size) == 0;
 }
 
-int tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
-                             const char *expected)
+bool tw__redis_refuse(RedisModuleCtx *ctx, const char *format, ...)
 {
-    char text[TW__REDIS_SHOWN_MAX], error[ERROR_MAX];
-    snprintf(error, sizeof error, "ERR %s is '%s': expected %s", what, tw__redis_string_shown(argument, text),
-             expected);
-    return RedisModule_ReplyWithError(ctx, error);
+    char error[ERROR_MAX];
+    va_list parts;
+    va_start(parts, format);
+    vsnprintf(error, sizeof error, format, parts);
+    va_end(parts);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+bool tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
+                              const char *expected)
+{
+    char text[TW__REDIS_SHOWN_MAX];
+    return tw__redis_refuse(ctx, "ERR %s is '%s': expected %s", what, tw__redis_string_shown(argument, text),
+                            expected);
 }
 
 /* Returns "an integer from 0 to 5", with the unit before it. */
@@ -53,30 +64,21 @@ bool tw__redis_argument_number(RedisModuleCtx *ctx, RedisModuleString *argument,
         *number = (uint64_t)value;
         return true;
     }
-    tw__redis_argument_error(ctx, argument, what, range_of(unit, min, max, range));
-    return false;
+    return tw__redis_argument_error(ctx, argument, what, range_of(unit, min, max, range));
 }
 
-/* Replies: ERR `what` `fault`: expected `expected`. */
-static int reply_fault(RedisModuleCtx *ctx, const char *what, const char *fault, const char *expected)
+bool tw__redis_argument_missing(RedisModuleCtx *ctx, const char *what, const char *expected)
 {
-    char error[ERROR_MAX];
-    snprintf(error, sizeof error, "ERR %s %s: expected %s", what, fault, expected);
-    return RedisModule_ReplyWithError(ctx, error);
+    return tw__redis_refuse(ctx, "ERR %s is missing: expected %s", what, expected);
 }
 
-int tw__redis_argument_missing(RedisModuleCtx *ctx, const char *what, const char *expected)
+bool tw__redis_argument_no_value(RedisModuleCtx *ctx, const char *word, const char *expected)
 {
-    return reply_fault(ctx, what, "is missing", expected);
+    return tw__redis_refuse(ctx, "ERR %s has no value: expected %s", word, expected);
 }
 
-int tw__redis_argument_no_value(RedisModuleCtx *ctx, const char *word, const char *expected)
-{
-    return reply_fault(ctx, word, "has no value", expected);
-}
-
-int tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw__redis_unit unit, long long min,
-                                 long long max)
+bool tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw__redis_unit unit,
+                                  long long min, long long max)
 {
     char range[RANGE_TEXT];
     return tw__redis_argument_no_value(ctx, word, range_of(unit, min, max, range));
@@ -84,13 +86,9 @@ int tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw_
 
 bool tw__redis_argument_id(RedisModuleCtx *ctx, RedisModuleString *id, size_t most)
 {
-    char error[ERROR_MAX];
     size_t size = tw__redis_string_bytes(id).size;
-    if (size > 0 && size <= most)
-        return true;
-    snprintf(error, sizeof error, "ERR id has %zu bytes: expected 1 to %zu", size, most);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    return (size > 0 && size <= most) ||
+           tw__redis_refuse(ctx, "ERR id has %zu bytes: expected 1 to %zu", size, most);
 }
 
 bool tw__redis_argument_ids(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int step)
@@ -101,6 +99,12 @@ bool tw__redis_argument_ids(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     return at >= argc;
 }
 
+static bool read_number(RedisModuleCtx *ctx, const struct tw__redis_option *option, uint64_t *number)
+{
+    return tw__redis_argument_number(ctx, option->value, option->word, option->unit, option->min, option->max,
+                                     number);
+}
+
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                                 struct tw__redis_option *options, const char *expected)
 {
@@ -108,39 +112,30 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
         struct tw__redis_option *option = options;
         while (option->word != NULL && !tw__redis_argument_is(argv[at], option->word))
             option++;
-        if (option->word == NULL || option->value != NULL) {
-            tw__redis_argument_error(ctx, argv[at], "the option",
-                                     option->word == NULL ? expected : "each option at most once");
-            return false;
-        }
-        if (at + 1 == argc) {
-            if (option->unit == TW__REDIS_TEXT)
-                tw__redis_argument_no_value(ctx, option->word, expected);
-            else
-                tw__redis_argument_no_number(ctx, option->word, option->unit, option->min, option->max);
-            return false;
-        }
+        if (option->word == NULL)
+            return tw__redis_argument_error(ctx, argv[at], "the option", expected);
+        if (option->value != NULL)
+            return tw__redis_argument_error(ctx, argv[at], "the option", "each option at most once");
+        if (at + 1 == argc && option->unit == TW__REDIS_TEXT)
+            return tw__redis_argument_no_value(ctx, option->word, expected);
+        if (at + 1 == argc)
+            return tw__redis_argument_no_number(ctx, option->word, option->unit, option->min, option->max);
         option->value = argv[at + 1];
     }
+    for (struct tw__redis_option *option = options; option->word != NULL; option++)
+        if (option->number != NULL && option->value != NULL && !read_number(ctx, option, option->number))
+            return false;
     return true;
-}
-
-bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option,
-                                      uint64_t *number)
-{
-    return option->value == NULL || tw__redis_argument_number(ctx, option->value, option->word, option->unit,
-                                                              option->min, option->max, number);
 }
 
 bool tw__redis_argument_option_ms(RedisModuleCtx *ctx, const struct tw__redis_option *option, uint64_t *ms)
 {
     char expected[RANGE_TEXT];
     if (option->value != NULL)
-        return tw__redis_argument_option_number(ctx, option, ms);
+        return read_number(ctx, option, ms);
     snprintf(expected, sizeof expected, "%s ms, an integer from %lld to %lld", option->word, option->min,
              option->max);
-    tw__redis_argument_missing(ctx, option->word, expected);
-    return false;
+    return tw__redis_argument_missing(ctx, option->word, expected);
 }
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
@@ -158,18 +153,16 @@ static long long most_delay(uint64_t now_ms)
     return (long long)(TW__TASK_TIME_MAX - now_ms);
 }
 
-/* Replies that there is no whole time among `argc` arguments, 0 or more. Returns false. */
+/* Replies that there is no whole time among `argc` arguments, 0 or more. */
 static bool reply_no_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool at, bool in)
 {
     if (argc == 0)
-        tw__redis_argument_missing(ctx, "IN or AT", "IN ms or AT unix-ms");
-    else if (at)
-        tw__redis_argument_no_number(ctx, "AT", TW__REDIS_UNIX_MS, 0, TW__TASK_TIME_MAX);
-    else if (in)
-        tw__redis_argument_no_number(ctx, "IN", TW__REDIS_MS, 0, most_delay(tw__redis_now_ms()));
-    else
-        tw__redis_argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
-    return false;
+        return tw__redis_argument_missing(ctx, "IN or AT", "IN ms or AT unix-ms");
+    if (at)
+        return tw__redis_argument_no_number(ctx, "AT", TW__REDIS_UNIX_MS, 0, TW__TASK_TIME_MAX);
+    if (in)
+        return tw__redis_argument_no_number(ctx, "IN", TW__REDIS_MS, 0, most_delay(tw__redis_now_ms()));
+    return tw__redis_argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
 }
 
 bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, uint64_t *now_ms,
@@ -220,17 +213,12 @@ const char *tw__redis_conditions_word(unsigned condition)
 
 bool tw__redis_conditions_refuse(RedisModuleCtx *ctx, unsigned first, RedisModuleString *second)
 {
-    char error[ERROR_MAX];
     const char *word = tw__redis_conditions_word(first);
     struct tw__redis_bytes other = tw__redis_string_bytes(second);
-    if (tw__redis_argument_is(second, word)) {
-        tw__redis_argument_error(ctx, second, "the option", "each option at most once");
-        return false;
-    }
-    snprintf(error, sizeof error, "ERR the conditions are %s and %.*s: expected one of NX, XX, GT and LT", word,
-             (int)other.size, other.at);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    if (tw__redis_argument_is(second, word))
+        return tw__redis_argument_error(ctx, second, "the option", "each option at most once");
+    return tw__redis_refuse(ctx, "ERR the conditions are %s and %.*s: expected one of NX, XX, GT and LT", word,
+                            (int)other.size, other.at);
 }
 
 bool tw__redis_conditions_met(unsigned conditions, const struct tw__redis_task *old, uint64_t due)

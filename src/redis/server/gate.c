@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gate.h"
+#include "shared.h"
 
 #include "config.h"
 #include "rights.h"

@@ -8,13 +8,13 @@
 
 enum { MINUTE_STEP_S = 60 / TW__RECENT_SECONDS };
 
-/* Spans of time since the server started. */
+/* Spans of time. */
 struct spans {
-    uint64_t buckets[TW__HISTOGRAM_BUCKETS], max_us;
+    uint64_t buckets[TW__HISTOGRAM_BUCKETS], calls, max_us;
 };
 
 struct tw__redis_lateness_counts {
-    struct spans late, waits;         /* of deliveries; of ready tasks, for a worker */
+    struct spans late, waits;         /* since the start: of deliveries; of ready tasks, for a worker */
     struct tw__recent recent, minute; /* of deliveries: by seconds; by steps of six seconds */
 };
 
@@ -50,28 +50,14 @@ static uint64_t us_since(uint64_t ms)
 static void count(struct spans *spans, uint64_t us)
 {
     spans->buckets[tw__histogram_bucket(us)]++;
+    spans->calls++;
     if (us > spans->max_us)
         spans->max_us = us;
-}
-
-static uint64_t percentile(const struct spans *spans, double share)
-{
-    return tw__histogram_percentile(spans->buckets, share, spans->max_us);
 }
 
 void tw__redis_lateness_count_taken(uint64_t since_ms)
 {
     count(&tw__redis_shared.lateness->waits, us_since(since_ms));
-}
-
-uint64_t tw__redis_lateness_waiting_us(double share)
-{
-    return percentile(&tw__redis_shared.lateness->waits, share);
-}
-
-uint64_t tw__redis_lateness_waiting_us_max(void)
-{
-    return tw__redis_shared.lateness->waits.max_us;
 }
 
 void tw__redis_lateness_count(uint64_t since_ms)
@@ -83,26 +69,32 @@ void tw__redis_lateness_count(uint64_t since_ms)
     tw__recent_add(&counts->minute, now_s / MINUTE_STEP_S, late_us);
 }
 
-uint64_t tw__redis_lateness_us(double share)
+static struct tw__redis_lateness lateness_of(const struct spans *spans)
 {
-    return percentile(&tw__redis_shared.lateness->late, share);
+    const uint64_t *buckets = spans->buckets, max_us = spans->max_us;
+    return (struct tw__redis_lateness){.calls = spans->calls,
+                                       .p50_us = tw__histogram_percentile(buckets, 0.5, max_us),
+                                       .p90_us = tw__histogram_percentile(buckets, 0.9, max_us),
+                                       .p99_us = tw__histogram_percentile(buckets, 0.99, max_us),
+                                       .p999_us = tw__histogram_percentile(buckets, 0.999, max_us),
+                                       .max_us = max_us};
 }
 
-uint64_t tw__redis_lateness_us_max(void)
+struct tw__redis_lateness tw__redis_lateness_all(void)
 {
-    return tw__redis_shared.lateness->late.max_us;
+    return lateness_of(&tw__redis_shared.lateness->late);
+}
+
+struct tw__redis_lateness tw__redis_lateness_waits(void)
+{
+    return lateness_of(&tw__redis_shared.lateness->waits);
 }
 
 static struct tw__redis_lateness sum_of(const struct tw__recent *recent, uint64_t step)
 {
-    uint64_t sum[TW__HISTOGRAM_BUCKETS];
-    struct tw__redis_lateness lateness;
-    lateness.calls = tw__recent_sum(recent, step, sum, &lateness.max_us);
-    lateness.p50_us = tw__histogram_percentile(sum, 0.5, lateness.max_us);
-    lateness.p90_us = tw__histogram_percentile(sum, 0.9, lateness.max_us);
-    lateness.p99_us = tw__histogram_percentile(sum, 0.99, lateness.max_us);
-    lateness.p999_us = tw__histogram_percentile(sum, 0.999, lateness.max_us);
-    return lateness;
+    struct spans sum;
+    sum.calls = tw__recent_sum(recent, step, sum.buckets, &sum.max_us);
+    return lateness_of(&sum);
 }
 
 struct tw__redis_lateness tw__redis_lateness_recent(void)

@@ -15,21 +15,16 @@ void tw__redis_lateness_start(void);
  * `since_ms`: see tw__redis_place_late_since(). */
 void tw__redis_lateness_count(uint64_t since_ms);
 
-/* Counts a task that a worker has just taken, and that had been ready since then. The waits since the server
- * started: see tw__redis_lateness_us(). */
+/* Counts a task that a worker has just taken, and that had been ready since then. */
 void tw__redis_lateness_count_taken(uint64_t since_ms);
-uint64_t tw__redis_lateness_waiting_us(double share);
-uint64_t tw__redis_lateness_waiting_us_max(void);
 
-/* Since the server started: the lateness that a `share` of all deliveries does not exceed, and the greatest
- * lateness. Example: tw__redis_lateness_us(0.99) is the 99th percentile. */
-uint64_t tw__redis_lateness_us(double share);
-uint64_t tw__redis_lateness_us_max(void);
-
-/* How many tasks were delivered or became ready in a span of time, and their lateness. */
+/* How many tasks were delivered or became ready in a span of time, and percentiles of their lateness. */
 struct tw__redis_lateness {
     uint64_t calls, p50_us, p90_us, p99_us, p999_us, max_us;
 };
+/* Since the server started; and the same of the waits of ready tasks for a worker. */
+struct tw__redis_lateness tw__redis_lateness_all(void);
+struct tw__redis_lateness tw__redis_lateness_waits(void);
 /* Of the past ten seconds; of the past minute: 54 to 60 seconds. */
 struct tw__redis_lateness tw__redis_lateness_recent(void);
 struct tw__redis_lateness tw__redis_lateness_minute(void);

@@ -20,13 +20,11 @@
 #include "rights.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "queues/route.h"
 #include "strings.h"
-
-enum { ERROR_MAX = 256 };
 
 #define DEFAULT_USER "default"
 static RedisModuleUser *default_user; /* its handle, once it has called */
@@ -111,10 +109,9 @@ void tw__redis_caller_fini(struct tw__redis_caller *caller)
 
 /* ---- rights ---------------------------------------------------------------------------------------------- */
 
-bool tw__redis_caller_may_write(struct tw__redis_caller *caller, RedisModuleString *key)
+/* Returns whether the caller may write a key. If not, remembers the key for the error. */
+static bool may_write_key(struct tw__redis_caller *caller, RedisModuleString *key)
 {
-    if (caller->is_server)
-        return true;
     /* A user that was removed, or that another module made, is not found and may write nothing. */
     if (caller->user != NULL &&
         RedisModule_ACLCheckKeyPermissions(caller->user, key, REDISMODULE_CMD_KEY_INSERT) == REDISMODULE_OK)
@@ -135,18 +132,17 @@ bool tw__redis_caller_may_deliver(struct tw__redis_caller *caller, struct tw__re
     bool kept = route->target != NULL || route->tasks >= TASKS_TO_KEEP_TARGET;
     RedisModuleString *target =
         kept ? tw__redis_string_of_target(route) : tw__redis_string_new(tw__redis_route_plan(route).target);
-    bool may = tw__redis_caller_may_write(caller, target);
+    bool may = may_write_key(caller, target);
     if (!kept)
         RedisModule_FreeString(NULL, target);
     return may;
 }
 
-int tw__redis_caller_error(const struct tw__redis_caller *caller, RedisModuleCtx *ctx)
+void tw__redis_caller_error(const struct tw__redis_caller *caller, RedisModuleCtx *ctx)
 {
-    char text[TW__REDIS_SHOWN_MAX], error[ERROR_MAX];
+    char text[TW__REDIS_SHOWN_MAX];
     if (caller->user != NULL)
         RedisModule_ACLAddLogEntry(ctx, caller->user, caller->denied, REDISMODULE_ACL_LOG_KEY);
-    snprintf(error, sizeof error, "NOPERM the target of a task is '%s': expected a key that the user may write",
-             tw__redis_string_shown(caller->denied, text));
-    return RedisModule_ReplyWithError(ctx, error);
+    tw__redis_refuse(ctx, "NOPERM the target of a task is '%s': expected a key that the user may write",
+                     tw__redis_string_shown(caller->denied, text));
 }

@@ -29,13 +29,10 @@ bool tw__redis_caller_is_log(RedisModuleCtx *ctx);
  * - another module, while a command of the AOF is replayed */
 bool tw__redis_caller_is_early(RedisModuleCtx *ctx);
 
-/* Returns whether the caller may write a key. If not, remembers the key for the error. */
-bool tw__redis_caller_may_write(struct tw__redis_caller *caller, RedisModuleString *key);
-
-/* The same for the target of a route. */
+/* Returns whether the caller may write the target of a route. If not, remembers the key for the error. */
 bool tw__redis_caller_may_deliver(struct tw__redis_caller *caller, struct tw__redis_route *route);
 
 /* Replies with an error that names the key, and notes the key in ACL LOG. */
-int tw__redis_caller_error(const struct tw__redis_caller *caller, RedisModuleCtx *ctx);
+void tw__redis_caller_error(const struct tw__redis_caller *caller, RedisModuleCtx *ctx);
 
 #endif

@@ -14,3 +14,9 @@ void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name, const s
         RedisModule_Replicate(ctx, "TW.FIRED", "ssb", name, tw__redis_shared.changes, changes->at,
                               changes->size);
 }
+
+void tw__redis_log_command(RedisModuleCtx *ctx, RedisModuleString *name)
+{
+    tw__redis_log_changes(ctx, name, &tw__redis_shared.log);
+    tw__redis_buffer_reset(&tw__redis_shared.log, &tw__redis_shared.queues->memory);
+}

@@ -47,7 +47,7 @@ struct tw__redis_shared {
     RedisModuleType *type; /* of a key whose value is a queue */
     struct tw__redis_counts counts;
     RedisModuleString *put, *renew, *changes;   /* the words of the log that many commands need */
-    struct tw__redis_buffer log;                /* in which puts, moves and cancels are logged */
+    struct tw__redis_buffer log;                /* the changes of this command; empty whenever others may run */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
     struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
@@ -62,6 +62,9 @@ extern struct tw__redis_shared tw__redis_shared;
  * anything has. */
 void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name,
                            const struct tw__redis_buffer *changes);
+
+/* The same for the changes of a command, in tw__redis_shared.log, which is empty afterwards. */
+void tw__redis_log_command(RedisModuleCtx *ctx, RedisModuleString *name);
 
 /* Returns whether a data set is being loaded, regardless of the server's flag. */
 static inline bool tw__redis_loading(void)
@@ -83,5 +86,23 @@ uint64_t tw__redis_clock_now(RedisModuleCtx *ctx);
 
 /* Returns whether the clock was set, by a step or slowly, since this function returned true last. */
 bool tw__redis_clock_was_set(void);
+
+/* ---- whether the server lets the module write now (gate.c) ----------------------------------------------- */
+
+/* Returns TW__REDIS_DEFER_NONE if the server may deliver now, or why it may not. Replicas, disks and slots are
+ * not asked about: the server itself refuses a call that they do not allow. */
+enum tw__redis_defer tw__redis_gate(RedisModuleCtx *ctx);
+
+/* Returns whether this server is a replica. Then its due tasks wait until the primary has delivered them, or
+ * given them to workers. */
+bool tw__redis_gate_is_replica(RedisModuleCtx *ctx);
+
+/* Returns whether memory is full, so that a command without the flag deny-oom must not take more of it. False
+ * for commands of the log and of the primary, which repeat changes that were made before. */
+bool tw__redis_gate_is_full(RedisModuleCtx *ctx);
+
+/* Returns why the server has refused a call with this error: TW__REDIS_DEFER_REFUSED if the reason lies in the
+ * call, or another reason, which will be over some time. */
+enum tw__redis_defer tw__redis_gate_refusal(struct tw__redis_bytes error);
 
 #endif

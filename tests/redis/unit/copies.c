@@ -86,8 +86,8 @@ struct tw__redis_queue *copy_through_chunks(const struct tw__redis_queue *queue,
     for (*chunks_made = 0; tw__redis_chunks_next(&chunks, &bytes); ++*chunks_made) {
         char *exact = counted_alloc(bytes.size); /* so that a sanitizer sees a read past the end */
         memcpy(exact, bytes.at, bytes.size);
-        assert_true(
-            tw__redis_chunk_read(copy, (struct tw__redis_bytes){exact, bytes.size}, START, MONOTONIC, NULL));
+        bytes.at = exact;
+        assert_true(tw__redis_chunk_read(copy, bytes, NULL, START, MONOTONIC, NULL));
         counted_free(exact);
         assert_true(tw__redis_table_count(&copy->tasks) > before);
         assert_true(tw__redis_table_count(&copy->tasks) - before <= 512);
@@ -177,10 +177,10 @@ void read_logged(const char *bytes, size_t size, uint32_t strings)
     if (size > 0)
         memcpy(exact, bytes, size);
     struct tw__redis_bytes chunk = {exact, size};
-    tw__redis_chunk_read(queue, chunk, START, MONOTONIC, NULL);
-    tw__redis_chunk_repeat(queue, chunk, &logged, START, NULL);
+    tw__redis_chunk_read(queue, chunk, NULL, START, MONOTONIC, NULL);
+    tw__redis_chunk_read(queue, chunk, &logged, START, MONOTONIC, NULL);
     logged.renews = true;
-    tw__redis_chunk_repeat(queue, chunk, &logged, START, NULL);
+    tw__redis_chunk_read(queue, chunk, &logged, START, MONOTONIC, NULL);
     counted_free(exact);
     check_what_was_read(queue, false);
     close_queue(queue);
@@ -194,7 +194,8 @@ int read_chunk(const char *bytes, size_t size)
     char *exact = counted_alloc(size);
     if (size > 0)
         memcpy(exact, bytes, size);
-    bool good = tw__redis_chunk_read(queue, (struct tw__redis_bytes){exact, size}, START, MONOTONIC, NULL);
+    bool good =
+        tw__redis_chunk_read(queue, (struct tw__redis_bytes){exact, size}, NULL, START, MONOTONIC, NULL);
     counted_free(exact);
     int count = (int)tw__redis_table_count(&queue->tasks);
     check_what_was_read(queue, good);

@@ -291,7 +291,7 @@ void assert_taken(uint64_t now, const struct tw__redis_task *wanted)
 
 struct tw__redis_task *find(const struct tw__redis_queue *queue, const char *id)
 {
-    return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, text(id)), text(id));
+    return tw__redis_queue_named(queue, text(id));
 }
 
 void assert_attempts_equal(const struct tw__redis_attempt *a, const struct tw__redis_attempt *b)

@@ -8,13 +8,6 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/queues/check.h>
-#include <src/redis/queues/look.h>
-#include <src/redis/queues/place.h>
-#include <src/redis/queues/queue.h>
-#include <src/redis/queues/route.h>
-#include <src/redis/queues/sums.h>
-#include <stdlib.h>
 
 /* Looking for tasks works in another way in small queues than in large ones. */
 static const unsigned room_size[ROOMS] = {3, 20, 90, 600};

@@ -12,6 +12,11 @@
 #include "fixture.h"
 #include "tests/support/random.h"
 
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
+#include <stdlib.h>
 #include <task/keepdue.h>
 
 enum { ROOMS = 4, REFS = 3 + 20 + 90 + 600, ROOM_MAX = 600 };

@@ -8,14 +8,7 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/queues/change.h>
-#include <src/redis/queues/lease.h>
-#include <src/redis/queues/look.h>
-#include <src/redis/queues/place.h>
-#include <src/redis/queues/queue.h>
-#include <src/redis/queues/route.h>
-#include <src/redis/queues/sums.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <task/ends.h>
 #include <task/outcome.h>
 #include <task/state.h>
@@ -365,8 +358,7 @@ static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
     follow(room, ref, &outcome);
     if (lapsed)
         tw__redis_lease_count_lapse(ref->task);
-    (lapsed ? tw__redis_lease_lapse : tw__redis_lease_fail)(room->queue, ref->task, ref->attempt.error,
-                                                            call.at_ms, model.now, &log);
+    tw__redis_lease_fail(room->queue, ref->task, lapsed, ref->attempt.error, call.at_ms, model.now, &log);
     ref->task = found(room, ref);
     check_log(&log);
 }
@@ -639,20 +631,15 @@ void promote_some(struct room *room)
 
 /* ---- any of these ---------------------------------------------------------------------------------------- */
 
-/* Checks where `delivering` points, which pointed at the task. */
-static void check_delivering(const struct ref *ref, bool forgotten)
-{
-    assert_ptr_equal(all->delivering, forgotten ? NULL : ref->task);
-    all->delivering = NULL;
-}
-
-/* Does something that the life of a task allows. Returns false if there is nothing. */
+/* Does something that the life of a task allows. A task that is filed nowhere is being delivered, and a dead
+ * one is about to be purged: that is over, unless the task keeps its place. Returns false if there is
+ * nothing. */
 bool live(struct room *room, struct ref *ref)
 {
     uint64_t what = below(25);
-    if (ref->place == NOWHERE)
+    bool delivering = ref->place == NOWHERE || ref->place == DEAD, forgotten = true;
+    if (delivering)
         all->delivering = ref->task;
-    bool delivering = all->delivering != NULL, forgotten = false;
     if (what >= 22) {
         forgotten = keep_due(room, ref);
     } else if (ref->place == DEAD) {
@@ -661,33 +648,30 @@ bool live(struct room *room, struct ref *ref)
         promote(room, ref);
     } else if (is_leased(ref) && what >= 18) {
         move(room, ref);
-        forgotten = true;
     } else if (is_leased(ref) && ref->attempt.stage == TW__REDIS_REPLACED && what >= 4 && what < 15) {
         end_replaced(room, ref);
     } else if (is_leased(ref) && what < 4) {
         extend(room, ref);
-        forgotten = true;
     } else if (is_leased(ref) && what < 7) {
         end_attempt(room, ref, false);
     } else if (is_leased(ref) && what < 9) {
         give_back(room, ref);
-        forgotten = true;
     } else if (what < 12) {
         finish(room, ref);
-        forgotten = ref->place == ABSENT;
     } else if (what < 15) {
         kill_task(room, ref);
-        forgotten = ref->place == ABSENT;
     } else if (what < 16) {
         begin_anew(room, ref);
     } else if (what < 18) {
         set_attempt(room, ref);
+        forgotten = false;
     } else {
         all->delivering = NULL;
         return false;
     }
     if (delivering)
-        check_delivering(ref, forgotten);
+        assert_ptr_equal(all->delivering, forgotten ? NULL : ref->task);
+    all->delivering = NULL;
     return true;
 }
 

@@ -8,13 +8,6 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/queues/check.h>
-#include <src/redis/queues/look.h>
-#include <src/redis/queues/place.h>
-#include <src/redis/queues/queue.h>
-#include <src/redis/queues/route.h>
-#include <src/redis/queues/sums.h>
-#include <stdlib.h>
 
 static void check_place(const struct ref *ref)
 {
@@ -169,7 +162,7 @@ static void check_room(const struct room *room, struct sums *sums)
     assert_int_equal(room->queue->held, held);
     assert_int_equal(tw__redis_route_count(room->queue), routes);
     assert_int_equal(room->queue->attached, room->attached);
-    sums->taken_up += tw__redis_queue_bytes(room->queue);
+    sums->taken_up += room->queue->bytes;
     check_attempts(room, sums);
     if (!room->attached) {
         sums->reaping += count;

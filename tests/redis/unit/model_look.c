@@ -8,13 +8,6 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/queues/check.h>
-#include <src/redis/queues/look.h>
-#include <src/redis/queues/place.h>
-#include <src/redis/queues/queue.h>
-#include <src/redis/queues/route.h>
-#include <src/redis/queues/sums.h>
-#include <stdlib.h>
 
 /* The `next` of a task that waits for a time: that of a held task is the next try of its target. */
 uint64_t next_look(const struct ref *ref)

@@ -136,7 +136,7 @@ static void each_change_arrives(void **state)
     tw__redis_lease_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
     assert_same();
     assert_true(tw__redis_task_attempt(find(replica, "a")).renewed);
-    tw__redis_lease_fail(queue, find(queue, "a"), text("no"), START + 9000, now + 20, &changes);
+    tw__redis_lease_fail(queue, find(queue, "a"), false, text("no"), START + 9000, now + 20, &changes);
     assert_same();
     assert_int_equal(replica->leased_count, 1);
     assert_bytes_equal(tw__redis_task_whole_attempt(find(replica, "a")).error, text("no"));
@@ -415,7 +415,7 @@ static size_t some_changes(char *into)
     put_on_both("r", FIRST_OF_WORKERS, START + 5, 60000, 3);
     put_on_both("s", 0, START + 5, 0, 1);
     lease("a", 7);
-    tw__redis_lease_fail(queue, lease("b", UINT64_MAX), text("wrong"), START + 600, now, &changes);
+    tw__redis_lease_fail(queue, lease("b", UINT64_MAX), false, text("wrong"), START + 600, now, &changes);
     tw__redis_lease_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
     tw__redis_lease_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now, &changes);
     tw__redis_lease_done(queue, find(queue, "a"), now, &changes);
@@ -550,7 +550,7 @@ static void do_something(struct tw__redis_task *task)
     } else if (under_lease && what < 9) {
         tw__redis_lease_extend(queue, task, (uint32_t)below(100), below(2) == 0, now, &changes);
     } else if (under_lease) {
-        tw__redis_lease_fail(queue, task, some_error(), later, now, &changes);
+        tw__redis_lease_fail(queue, task, false, some_error(), later, now, &changes);
     } else if (!tw__redis_task_filed(task)) {
         tw__redis_place_file_late(all, task);
     }

@@ -48,7 +48,7 @@ static void open_attempts(void)
     }
     leased = begin_lease(queue, leased, &lease, START + 3000, &log);
     again = begin_lease(queue, again, &lease, START + 3000, &log);
-    tw__redis_lease_fail(queue, again, text("no"), START + 9000, START + 3000, &log);
+    tw__redis_lease_fail(queue, again, false, text("no"), START + 9000, START + 3000, &log);
     again = find(queue, "again");
     tw__redis_lease_kill(queue, dead, 5, text("no"), START + 3000, &log);
     dead = find(queue, "dead");

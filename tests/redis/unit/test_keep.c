@@ -88,7 +88,7 @@ static void a_task_that_repeats_no_more_stands_for_no_other_period(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS + 1, 60), 7, START + 200);
-    tw__redis_lease_fail(queue, task, text("no"), START + 900, START + 210, &changes);
+    tw__redis_lease_fail(queue, task, false, text("no"), START + 900, START + 210, &changes);
     assert_true(tw__redis_task_missed_periods(keep("a", FIRST_OF_WORKERS + 1, 60, 5)) == 3);
     assert_true(tw__redis_task_missed_periods(keep("a", FIRST_OF_WORKERS + 1, 90, 5)) ==
                 2); /* in the same time */
@@ -160,10 +160,10 @@ static void a_retry_keeps_its_attempt_state_and_takes_no_byte_more(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
-    tw__redis_lease_lapse(queue, task, text("gone"), START + 500, START + 20, &changes);
-    uint64_t bytes = tw__redis_queue_bytes(queue);
+    tw__redis_lease_fail(queue, task, true, text("gone"), START + 500, START + 20, &changes);
+    uint64_t bytes = queue->bytes;
     task = keep("a", FIRST_OF_WORKERS, 0, 1);
-    assert_true(tw__redis_queue_bytes(queue) - bytes <= 8); /* two letters more, as the allocator rounds */
+    assert_true(queue->bytes - bytes <= 8); /* two letters more, as the allocator rounds */
     assert_attempt(task, TW__REDIS_WAITING, START + 5, 1, 7);
     assert_true(tw__redis_task_due(task) == START + 500);
     assert_bytes_equal(tw__redis_task_whole_attempt(task).error, text("gone"));
@@ -305,7 +305,7 @@ static void another_target_keeps_the_next_of_a_retry(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
-    tw__redis_lease_lapse(queue, task, text("gone"), START + 500, START + 20, &changes);
+    tw__redis_lease_fail(queue, task, true, text("gone"), START + 500, START + 20, &changes);
     task = keep("a", 1, 0, 1);
     assert_attempt(task, TW__REDIS_WAITING, START + 5, 0, 0);
     assert_true(tw__redis_task_due(task) == START + 500);
@@ -332,8 +332,8 @@ static bool renew_logged(const char *id, unsigned plan, uint64_t every)
     struct tw__redis_logged logged = {.renews = true, .count = 1, .string = newer};
     struct tw__redis_task *task = make(id, "\1\5newer", every, 3);
     tw__redis_chunk_put(&chunk, task, tw__redis_route_for(queue, &plan_of[plan]));
-    bool good = tw__redis_chunk_repeat(queue, (struct tw__redis_bytes){chunk.at, chunk.size}, &logged,
-                                       START + 70, &fault);
+    bool good = tw__redis_chunk_read(queue, (struct tw__redis_bytes){chunk.at, chunk.size}, &logged, START + 70,
+                                     MONOTONIC, &fault);
     assert_true(good || fault.misfit != NULL);
     tw__redis_buffer_free(&chunk, &counted);
     counted_free(task);

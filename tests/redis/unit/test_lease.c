@@ -77,8 +77,7 @@ static void a_lease_is_an_attempt_with_an_end(void **state)
     assert_false(tw__redis_task_waits(task));
     all->delivering = task;
     task = lease(task, UINT64_MAX, START + 10);
-    assert_ptr_equal(all->delivering, task); /* the new block */
-    all->delivering = NULL;
+    assert_null(all->delivering);
     assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 0, 1, 0);
     assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__REDIS_LEASED,
@@ -118,7 +117,7 @@ static void a_lease_that_is_extended_ends_later(void **state)
     assert_true(tw__redis_task_due(task) == START + 550);
     assert_counts(1, 0, 1, 0);
     /* The next lease is not a renewed one. */
-    tw__redis_lease_fail(queue, task, text(""), START + 600, START + 550, &changes);
+    tw__redis_lease_fail(queue, task, false, text(""), START + 600, START + 550, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 10, START + 700);
     assert_false(tw__redis_task_attempt(task).renewed);
@@ -283,7 +282,8 @@ static void a_new_task_stands_behind_the_attempt(void **state)
                                        .lease_ms = 1000,
                                        .number = 2,
                                        .worker = text("bob")};
-    tw__redis_lease_fail(queue, leased_repeating("a", 60000, 3), text("no"), START + 20, START + 15, &changes);
+    tw__redis_lease_fail(queue, leased_repeating("a", 60000, 3), false, text("no"), START + 20, START + 15,
+                         &changes);
     offer(find(queue, "a"), START + 20);
     struct tw__redis_task *task = put_behind(lease(find(queue, "a"), 9, START + 25), 0, START + 9000);
     assert_attempt(task, &wanted);
@@ -314,7 +314,7 @@ static void a_task_that_is_moved_stands_behind_its_own_attempt(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_fail(queue, leased("a", 9), text("no"), START + 20, START + 15, &changes);
+    tw__redis_lease_fail(queue, leased("a", 9), false, text("no"), START + 20, START + 15, &changes);
     offer(find(queue, "a"), START + 20);
     tw__redis_lease_move(queue, lease(find(queue, "a"), 8, START + 25), START + 20, START + 30, &changes);
     struct tw__redis_task *task = find(queue, "a");
@@ -404,7 +404,7 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    tw__redis_lease_fail(queue, task, text("no network"), START + 5000, START + 700, &changes);
+    tw__redis_lease_fail(queue, task, false, text("no network"), START + 5000, START + 700, &changes);
     task = find(queue, "a");
     struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
                                        .due = START + 5,
@@ -440,7 +440,7 @@ static void a_lapse_is_followed_by_another_attempt(void **state)
     open_work();
     struct tw__redis_task *task = leased("a", 9);
     tw__redis_lease_count_lapse(task);
-    tw__redis_lease_lapse(queue, task, text("the lease ran out"), START + 5000, START + 700, &changes);
+    tw__redis_lease_fail(queue, task, true, text("the lease ran out"), START + 5000, START + 700, &changes);
     task = find(queue, "a");
     struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
                                        .due = START + 5,
@@ -471,7 +471,7 @@ static void attempts_are_counted_up_to_a_limit(void **state)
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     attempt.number = TW__REDIS_BEGUN_MAX;
     tw__redis_task_set_attempt(task, &attempt);
-    tw__redis_lease_fail(queue, task, text(""), START + 600, START + 550, &changes);
+    tw__redis_lease_fail(queue, task, false, text(""), START + 600, START + 550, &changes);
     offer(find(queue, "a"), START + 600);
     assert_true(tw__redis_task_attempt(lease(find(queue, "a"), 8, START + 700)).number == TW__REDIS_BEGUN_MAX);
     close_work();
@@ -509,7 +509,7 @@ static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    tw__redis_lease_fail(queue, task, text("no network"), START + 600, START + 500, &changes);
+    tw__redis_lease_fail(queue, task, false, text("no network"), START + 600, START + 500, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 10, START + 700);
     tw__redis_lease_extend(queue, task, 50, true, START + 710, &changes);
@@ -579,14 +579,14 @@ static void a_lease_knows_when_its_task_was_ready(void **state)
     struct tw__redis_task *task = leased("a", 9);
     assert_false(tw__redis_task_attempt(task).has_next);
     size_t bytes = tw__redis_task_bytes(task, &counted);
-    tw__redis_lease_fail(queue, task, text(""), START + 600, START + 500, &changes);
+    tw__redis_lease_fail(queue, task, false, text(""), START + 600, START + 500, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 10, START + 700);
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     assert_true(attempt.has_next && attempt.next == START + 600);
     assert_in_range(tw__redis_task_bytes(task, &counted), bytes, bytes + 16);
     tw__redis_lease_count_lapse(task);
-    tw__redis_lease_lapse(queue, task, text(""), START + 800, START + 750, &changes);
+    tw__redis_lease_fail(queue, task, true, text(""), START + 800, START + 750, &changes);
     assert_false(tw__redis_task_attempt(find(queue, "a")).has_next);
     assert_int_equal(tw__redis_task_bytes(find(queue, "a"), &counted), bytes);
     close_work();
@@ -600,7 +600,7 @@ static void tasks_that_are_given_back_have_their_old_order(void **state)
     (void)state;
     open_work();
     for (unsigned i = 0; i < 4; i++)
-        tw__redis_lease_fail(queue, leased(ids[i], 9), text(""), START + 600, START + 500, &changes);
+        tw__redis_lease_fail(queue, leased(ids[i], 9), false, text(""), START + 600, START + 500, &changes);
     for (unsigned i = 0; i < 4; i++)
         offer(find(queue, ids[i]), START + 600);
     for (unsigned round = 0; round < 2; round++) {
@@ -641,7 +641,7 @@ static void a_task_that_is_done_leaves(void **state)
     assert_counts(0, 0, 0, 0);
     assert_null(find(queue, "a"));
     /* Late: after the lease, while the task is ready again. */
-    tw__redis_lease_fail(queue, leased("b", 9), text("late"), START + 600, START + 550, &changes);
+    tw__redis_lease_fail(queue, leased("b", 9), false, text("late"), START + 600, START + 550, &changes);
     offer(find(queue, "b"), START + 600);
     tw__redis_lease_done(queue, find(queue, "b"), START + 700, &changes);
     assert_counts(0, 0, 0, 0);
@@ -698,7 +698,7 @@ static void a_call_stands_for_the_same_periods_in_each_attempt(void **state)
     open_work();
     struct tw__redis_task *task = leased_late("a", FIRST_OF_WORKERS + 1);
     assert_true(tw__redis_task_missed_periods(task) == 2 && tw__redis_task_first_due(task) == START + 5);
-    tw__redis_lease_fail(queue, task, text("no"), START + 600, START + 500, &changes);
+    tw__redis_lease_fail(queue, task, false, text("no"), START + 600, START + 500, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 8, START + 900);
     assert_true(tw__redis_task_missed_periods(task) == 2);
@@ -746,7 +746,7 @@ static void a_task_that_is_too_late_leaves(void **state)
     task = put_repeating("b", FIRST_OF_WORKERS + 1, 0, 1);
     offer(task, START + 5);
     task = lease(task, 7, START + 10);
-    tw__redis_lease_fail(queue, task, text("no"), START + 20, START + 15, &changes);
+    tw__redis_lease_fail(queue, task, false, text("no"), START + 20, START + 15, &changes);
     offer(find(queue, "b"), START + 20);
     assert_true(tw__redis_turn(all, find(queue, "b"), START + 9000).calls);
     lease(find(queue, "b"), 8, START + 9000);
@@ -1171,7 +1171,7 @@ static void a_task_begins_anew_in_any_state(void **state)
     struct tw__redis_task *task = put_work(queue, "ready", START + 5, START);
     offer(task, START + 6);
     assert_new(task, "ready");
-    tw__redis_lease_fail(queue, leased("failed", 9), text("no"), START + 600, START + 550, &changes);
+    tw__redis_lease_fail(queue, leased("failed", 9), false, text("no"), START + 600, START + 550, &changes);
     assert_new(find(queue, "failed"), "failed");
     tw__redis_lease_kill(queue, leased("dead", 9), 5, text("no"), START + 700, &changes);
     assert_new(find(queue, "dead"), "dead");
@@ -1291,11 +1291,11 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_fail(queue, leased("waits", 9), text("no"), START + 9000, START + 550, &changes);
-    tw__redis_lease_fail(queue, leased("again", 9), text("no"), START + 600, START + 550, &changes);
+    tw__redis_lease_fail(queue, leased("waits", 9), false, text("no"), START + 9000, START + 550, &changes);
+    tw__redis_lease_fail(queue, leased("again", 9), false, text("no"), START + 600, START + 550, &changes);
     offer(find(queue, "again"), START + 600);
     lease(find(queue, "again"), 10, START + 700);
-    tw__redis_lease_fail(queue, leased("ready", 9), text("no"), START + 600, START + 550, &changes);
+    tw__redis_lease_fail(queue, leased("ready", 9), false, text("no"), START + 600, START + 550, &changes);
     offer(find(queue, "ready"), START + 600);
     tw__redis_lease_kill(queue, leased("dead", 9), 5, text("no"), START + 700, &changes);
     offer(put_work(queue, "first", START + 5, START), START + 6);

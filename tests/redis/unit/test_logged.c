@@ -57,7 +57,8 @@ static bool repeat(struct tw__redis_queue *into, const char *chunk, size_t size,
     char *exact = counted_alloc(size); /* so that a sanitizer sees a read past the end */
     if (size > 0)
         memcpy(exact, chunk, size);
-    bool good = tw__redis_chunk_repeat(into, (struct tw__redis_bytes){exact, size}, &logged, START, fault);
+    bool good =
+        tw__redis_chunk_read(into, (struct tw__redis_bytes){exact, size}, &logged, START, MONOTONIC, fault);
     counted_free(exact);
     return good;
 }
@@ -164,8 +165,8 @@ static void damaged_bytes_are_refused(void **state)
     chunk.size--;
     assert_false(repeat(other, chunk.at, chunk.size, 0, &fault) || fault.misfit != NULL);
     assert_false(repeat(other, chunk.at, chunk.size, 2, &fault) || fault.misfit != NULL); /* for a List */
-    assert_false(
-        tw__redis_chunk_read(other, (struct tw__redis_bytes){chunk.at, chunk.size}, START, MONOTONIC, &fault));
+    assert_false(tw__redis_chunk_read(other, (struct tw__redis_bytes){chunk.at, chunk.size}, NULL, START,
+                                      MONOTONIC, &fault));
     assert_int_equal(tw__redis_table_count(&other->tasks), 0);
     assert_true(repeat(other, chunk.at, chunk.size, 1, &fault));
     tw__redis_buffer_free(&chunk, &counted);

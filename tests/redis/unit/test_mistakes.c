@@ -239,7 +239,7 @@ static void end_what_is_not_replaced(void *arg)
 static void fail_what_is_not_leased(void *arg)
 {
     (void)arg;
-    tw__redis_lease_fail(queue, dead, text("no"), START, START, &changes);
+    tw__redis_lease_fail(queue, dead, false, text("no"), START, START, &changes);
 }
 
 static void give_back_what_is_not_leased(void *arg)

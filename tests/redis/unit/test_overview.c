@@ -206,7 +206,7 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_late(void **sta
     put_ready(queue, "ready", START);
     begin_lease(queue, put_ready(queue, "leased", START), &lease, START, &log);
     struct tw__redis_task *again = begin_lease(queue, put_ready(queue, "again", START), &lease, START, &log);
-    tw__redis_lease_fail(queue, again, text("no"), START + 1500, START, &log);
+    tw__redis_lease_fail(queue, again, false, text("no"), START + 1500, START, &log);
     tw__redis_lease_kill(queue, put_ready(queue, "dead", START), 5, text("no"), START, &log);
     put_work(queue, "waits", START + 2500, START);
     assert_true(tw__redis_overview_forecast(all, START, 1000, 4, counts));

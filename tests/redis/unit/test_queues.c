@@ -9,13 +9,6 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/queues/check.h>
-#include <src/redis/queues/lease.h>
-#include <src/redis/queues/look.h>
-#include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
-#include <src/redis/queues/queue.h>
-#include <src/redis/queues/sums.h>
 
 /* Gives a task that is about to be put the attempt state that a chunk may give it. */
 static void put_attempt(struct ref *ref, struct tw__redis_task_plan *plan)
