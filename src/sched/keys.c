@@ -70,7 +70,7 @@ struct target {
     struct tw__sched_key key;
 };
 
-static struct target target_of(const struct tw_sched *sched, struct tw_bytes key)
+static struct target target_of_key(const struct tw_sched *sched, struct tw_bytes key)
 {
     TW_ASSERT(key.data != NULL || key.size == 0);
     uint64_t hash;
@@ -290,7 +290,7 @@ static int set(struct tw_sched *sched, struct tw_bytes key, struct assignment *w
 {
     if (key.size == 0 || key.size > TW_SCHED_KEY_MAX)
         return TW_EINVAL;
-    struct target target = target_of(sched, key);
+    struct target target = target_of_key(sched, key);
     wanted->due_ns = due_of(sched, &target.key, wanted->due_ns, wanted->delayed);
     int error = tw__sched_ready(sched);
     if (error != 0)
@@ -345,7 +345,7 @@ int tw_sched_key_put_every(struct tw_sched *sched, struct tw_bytes key, const st
 static struct tw__sched_task *lock_and_find(struct tw_sched *sched, struct tw_bytes key, struct target *target)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    *target = target_of(sched, key);
+    *target = target_of_key(sched, key);
     fetch_ahead(sched, &target->key);
     return find_and_lock(sched, target);
 }
@@ -353,7 +353,7 @@ static struct tw__sched_task *lock_and_find(struct tw_sched *sched, struct tw_by
 static int move_key(struct tw_sched *sched, struct tw_bytes key, uint64_t ns, bool delayed)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    struct target target = target_of(sched, key);
+    struct target target = target_of_key(sched, key);
     uint64_t due_ns = due_of(sched, &target.key, ns, delayed);
     struct tw__sched_task *task = find_and_lock(sched, &target);
     int error = task == NULL ? TW_EGONE : tw__sched_task_move(target.shard, task, due_ns);
