@@ -38,6 +38,21 @@ void store_file_complain(struct tw_store *store, const char *command, const char
     complain("%s: %s: %s: %s", command, path, undone, message);
 }
 
+int store_file_stand_by(struct tw_store *store, const char *command, const char *path,
+                        const struct tw_store_run *run, bool tells)
+{
+    struct tw_store_run waits = *run;
+    int error = tw_store_start(store, run);
+    if (error != TW_EBUSY)
+        return error;
+    if (tells) {
+        screen_hide();
+        store_file_complain(store, command, path, "standing by");
+    }
+    waits.flags |= TW_STORE_RUN_STANDBY;
+    return tw_store_start(store, &waits);
+}
+
 uint64_t store_file_rest_ms(uint64_t begun_ms)
 {
     uint64_t took_ms = tw_store_now() - begun_ms; /* if the clock was set back: very much */

@@ -46,7 +46,7 @@ struct file {
     struct held *came;      /* the job whose handler waits, or NULL. Under the lock, as the next line */
     bool damaged, ending;
     struct news news;
-    bool told_ready, told_standby, told_mark, stopping;
+    bool told_ready, told_mark, stopping;
     struct timer look; /* often while another process runs the tasks, then for news */
 };
 
@@ -130,16 +130,11 @@ static void tell_ready(struct file *file)
 {
     struct tw_store_info stats;
     tw_store_stats(file->store, &stats, sizeof stats);
-    if (stats.running && !file->told_ready) {
-        file->told_ready = true;
-        file->source.events.ready(file->source.events.arg, file->source.options->store);
-        tell_of_mark(file);
-    } else if (!stats.running && !file->told_standby && !file->source.options->quiet) {
-        file->told_standby = true;
-        screen_hide();
-        complain("%s: %s: another process runs the tasks of this file; standing by", COMMAND,
-                 file->source.options->store);
-    }
+    if (!stats.running)
+        return;
+    file->told_ready = true;
+    file->source.events.ready(file->source.events.arg, file->source.options->store);
+    tell_of_mark(file);
 }
 
 static void hand_over(struct file *file)
@@ -299,16 +294,13 @@ static void look_again(void *arg)
 static bool start(struct file *file)
 {
     const struct work_options *options = file->source.options;
-    const struct tw_store_run how = {.flags = TW_STORE_RUN_STANDBY,
-                                     .workers = 1,
-                                     .max_jobs = (uint32_t)options->jobs,
-                                     .on_error = on_error,
-                                     .arg = file};
+    const struct tw_store_run how = {
+        .workers = 1, .max_jobs = (uint32_t)options->jobs, .on_error = on_error, .arg = file};
     int error = 0;
     for (size_t i = 0; i < options->queues && error == 0; i++)
         error = tw_store_handle(file->store, options->queue[i], 0, handle, file);
     if (error == 0)
-        error = tw_store_start(file->store, &how);
+        error = store_file_stand_by(file->store, COMMAND, options->store, &how, !options->quiet);
     if (error != 0)
         store_file_complain(file->store, COMMAND, options->store, "the tasks cannot be run");
     return error == 0;
