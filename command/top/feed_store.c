@@ -18,6 +18,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct store_feed {
     struct feed feed;
     const struct top_options *options;
     struct tw_store *store;
+    char lock[PATH_MAX];       /* the path of the lock beside the file, "" if it is too long */
     struct reading last;       /* the last reading that was counted */
     struct queues queues;      /* its queues, whose names it has */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
@@ -140,14 +142,23 @@ static bool count_all(struct store_feed *feed, struct reading *reading)
 
 /* ---- the process that runs the tasks --------------------------------------------------------------------- */
 
+/* The store names its lock after the file itself, wherever a link to the file lies. */
+static void name_lock(struct store_feed *feed)
+{
+    char *path = realpath(feed->options->store, NULL);
+    int size = snprintf(feed->lock, sizeof feed->lock, "%s-tickwheel", path != NULL ? path : "");
+    if (path == NULL || size >= (int)sizeof feed->lock)
+        feed->lock[0] = '\0';
+    free(path);
+}
+
 /* Says which process runs the tasks: it holds the lock of the file beside the store's, and has written its
  * number there. Returns false if nobody does. */
-static bool find_runner(const char *store, struct reading *reading)
+static bool find_runner(const struct store_feed *feed, struct reading *reading)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char path[4096], text[24] = "";
-    snprintf(path, sizeof path, "%s-tickwheel", store);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[24] = "";
+    int fd = open(feed->lock, O_RDONLY | O_CLOEXEC);
     bool runs = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     if (runs && pread(fd, text, sizeof text - 1, 0) > 0)
         snprintf(reading->state, sizeof reading->state, "process %ld runs the tasks", strtol(text, NULL, 10));
@@ -218,7 +229,7 @@ static bool read_store(struct feed *base, struct reading *reading, char error[FE
         reading->at_ns = begun_ns;
         feed->last = *reading;
     }
-    warn(feed, reading, find_runner(feed->options->store, reading));
+    warn(feed, reading, find_runner(feed, reading));
     return true;
 }
 
@@ -243,5 +254,6 @@ struct feed *command_top_store(const struct top_options *options)
     feed->feed = (struct feed){read_store, free_store};
     feed->options = options;
     feed->store = store;
+    name_lock(feed);
     return &feed->feed;
 }
