@@ -13,21 +13,28 @@
 
 enum { SHARE = 10, LONG_MS = 60000 };
 
-struct tw_store *store_file_open(const char *command, const char *path, bool make)
+struct tw_store *store_file_try(const char *path, bool make, char message[TW_STORE_MESSAGE])
 {
     struct tw_store_options options = {.flags = make ? 0 : TW_STORE_OPEN_EXISTING, .max_payload = LINES_MAX};
     struct tw_store *store;
-    char message[TW_STORE_MESSAGE];
     if (!make && access(path, F_OK) != 0) {
-        complain("%s: --store %s: %s%s", command, path, strerror(errno),
+        snprintf(message, TW_STORE_MESSAGE, "%s%s", strerror(errno),
                  errno == ENOENT ? " (`tickwheel put` and `tickwheel run` make it)" : "");
         return NULL;
     }
-    if (tw_store_open(&store, path, &options, message, sizeof message) == 0)
+    if (tw_store_open(&store, path, &options, message, TW_STORE_MESSAGE) == 0)
         return store;
     store_file_cut_option(message);
-    complain("%s: --store %s: %s", command, path, message);
     return NULL;
+}
+
+struct tw_store *store_file_open(const char *command, const char *path, bool make)
+{
+    char message[TW_STORE_MESSAGE];
+    struct tw_store *store = store_file_try(path, make, message);
+    if (store == NULL)
+        complain("%s: --store %s: %s", command, path, message);
+    return store;
 }
 
 void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone)
