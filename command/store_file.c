@@ -13,21 +13,28 @@
 
 enum { SHARE = 10, LONG_MS = 60000 };
 
-struct tw_store *store_file_open(const char *command, const char *path, bool make)
+struct tw_store *store_file_try(const char *path, bool make, char message[TW_STORE_MESSAGE_SIZE])
 {
     struct tw_store_options options = {.flags = make ? 0 : TW_STORE_OPEN_EXISTING, .max_payload = LINES_MAX};
     struct tw_store *store;
-    char message[TW_STORE_MESSAGE_SIZE];
     if (!make && access(path, F_OK) != 0) {
-        complain("%s: --store %s: %s%s", command, path, strerror(errno),
+        snprintf(message, TW_STORE_MESSAGE_SIZE, "%s%s", strerror(errno),
                  errno == ENOENT ? " (`tickwheel put` and `tickwheel run` make it)" : "");
         return NULL;
     }
-    if (tw_store_open(&store, path, &options, message, sizeof message) == 0)
+    if (tw_store_open(&store, path, &options, message, TW_STORE_MESSAGE_SIZE) == 0)
         return store;
     store_file_cut_option(message);
-    complain("%s: --store %s: %s", command, path, message);
     return NULL;
+}
+
+struct tw_store *store_file_open(const char *command, const char *path, bool make)
+{
+    char message[TW_STORE_MESSAGE_SIZE];
+    struct tw_store *store = store_file_try(path, make, message);
+    if (store == NULL)
+        complain("%s: --store %s: %s", command, path, message);
+    return store;
 }
 
 void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone)
@@ -36,6 +43,21 @@ void store_file_complain(struct tw_store *store, const char *command, const char
     tw_store_message(store, message, sizeof message);
     store_file_cut_option(message);
     complain("%s: %s: %s: %s", command, path, undone, message);
+}
+
+int store_file_stand_by(struct tw_store *store, const char *command, const char *path,
+                        const struct tw_store_run_options *run, bool tells)
+{
+    struct tw_store_run_options waits = *run;
+    int error = tw_store_start(store, run);
+    if (error != TW_EBUSY)
+        return error;
+    if (tells) {
+        screen_hide();
+        store_file_complain(store, command, path, "standing by");
+    }
+    waits.flags |= TW_STORE_RUN_STANDBY;
+    return tw_store_start(store, &waits);
 }
 
 uint64_t store_file_rest_ms(uint64_t begun_ms)

@@ -23,6 +23,14 @@ static inline void store_file_cut_option(char *message)
  * "tickwheel put", begins an error. Returns: NULL after it has printed an error. */
 struct tw_store *store_file_open(const char *command, const char *path, bool make);
 
+/* Does the same, and prints nothing. Returns: NULL, and the error in `message`. */
+struct tw_store *store_file_try(const char *path, bool make, char message[TW_STORE_MESSAGE_SIZE]);
+
+/* Runs the tasks of the file, as tw_store_start() does. While another process runs them, the run stands by. If
+ * `tells`, standard error says so and names that process. Returns: 0 or an error. */
+int store_file_stand_by(struct tw_store *store, const char *command, const char *path,
+                        const struct tw_store_run_options *run, bool tells);
+
 /* Prints the message of the call with the store that failed last. `undone` tells its effect: "the queue is not
  * paused". */
 void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone);

@@ -222,14 +222,14 @@ static bool print_left(FILE *out)
 static bool start_store(void)
 {
     const struct run_options *options = file.run->options;
-    struct tw_store_run_options how = {.flags = options->standby ? TW_STORE_RUN_STANDBY : 0,
-                                       .workers = 1,
+    struct tw_store_run_options how = {.workers = 1,
                                        .max_jobs =
                                            options->exec != NULL ? (uint32_t)options->jobs : HANDLER_JOBS,
                                        .on_error = on_store_error};
     int error = tw_store_handle(file.store, file.queue, 0, handler_call, &file.handler);
     if (error == 0)
-        error = tw_store_start(file.store, &how);
+        error = options->standby ? store_file_stand_by(file.store, COMMAND, file.path, &how, !options->quiet)
+                                 : tw_store_start(file.store, &how);
     if (error == 0)
         return true;
     store_file_complain(file.store, COMMAND, file.path,

@@ -6,6 +6,8 @@
  * To count a queue takes as long as it has tasks, ten million in about a second. The numbers are counted
  * again only when ten times as long has passed as the last count took. So a reading takes a tenth of a core at
  * most, and a file of ten million tasks shows counts that are some seconds old.
+ *
+ * The file may be replaced, for example by a backup. A reading that fails opens the path anew.
  */
 #include "clock.h"
 #include "command.h"
@@ -18,6 +20,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,19 +31,51 @@ enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000, PATH_SHOWN = 200 };
 struct store_feed {
     struct feed feed;
     const struct top_options *options;
-    struct tw_store *store;
+    struct tw_store *store;    /* NULL: the next reading opens the file */
+    char lock[PATH_MAX];       /* the path of the lock beside the file, "" if it is too long */
     struct reading last;       /* the last reading that was counted */
     struct queues queues;      /* its queues, whose names it has */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
     uint64_t held;             /* the ready tasks of paused queues */
 };
 
-static bool store_failed(const struct store_feed *feed, char error[FEED_ERROR])
+/* ---- the file -------------------------------------------------------------------------------------------- */
+
+static bool fail(const struct store_feed *feed, const char *message, char error[FEED_ERROR])
+{
+    snprintf(error, FEED_ERROR, "%.120s: %.180s", feed->options->store, message);
+    return false;
+}
+
+/* The store names its lock after the file itself, wherever a link to the file lies. */
+static void name_lock(struct store_feed *feed)
+{
+    char *path = realpath(feed->options->store, NULL);
+    int size = snprintf(feed->lock, sizeof feed->lock, "%s-tickwheel", path != NULL ? path : "");
+    if (path == NULL || size >= (int)sizeof feed->lock)
+        feed->lock[0] = '\0';
+    free(path);
+}
+
+static bool open_file(struct store_feed *feed, char error[FEED_ERROR])
+{
+    char message[TW_STORE_MESSAGE_SIZE];
+    feed->store = store_file_try(feed->options->store, false, message);
+    if (feed->store == NULL)
+        return fail(feed, message, error);
+    name_lock(feed);
+    return true;
+}
+
+/* After a reading that has failed. */
+static bool close_file(struct store_feed *feed, char error[FEED_ERROR])
 {
     char message[TW_STORE_MESSAGE_SIZE];
     tw_store_message(feed->store, message, sizeof message);
-    snprintf(error, FEED_ERROR, "%.120s: %.180s", feed->options->store, message);
-    return false;
+    tw_store_close(feed->store);
+    feed->store = NULL;
+    feed->took = 0;
+    return fail(feed, message, error);
 }
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
@@ -142,12 +177,11 @@ static bool count_all(struct store_feed *feed, struct reading *reading)
 
 /* Says which process runs the tasks: it holds the lock of the file beside the store's, and has written its
  * number there. Returns false if nobody does. */
-static bool find_runner(const char *store, struct reading *reading)
+static bool find_runner(const struct store_feed *feed, struct reading *reading)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char path[4096], text[24] = "";
-    snprintf(path, sizeof path, "%s-tickwheel", store);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[24] = "";
+    int fd = open(feed->lock, O_RDONLY | O_CLOEXEC);
     bool runs = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     if (runs && pread(fd, text, sizeof text - 1, 0) > 0)
         snprintf(reading->state, sizeof reading->state, "process %ld runs the tasks", strtol(text, NULL, 10));
@@ -203,23 +237,32 @@ static void begin(const struct store_feed *feed, struct reading *reading)
     reading->tells_pauses = !reading->alone;
 }
 
-static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])
+static bool read_file(struct store_feed *feed, struct reading *reading, char error[FEED_ERROR])
 {
-    struct store_feed *feed = (struct store_feed *)base;
+    if (feed->store == NULL && !open_file(feed, error))
+        return false;
     uint64_t begun_ns = monotonic_ns();
     if (feed->took > 0 && begun_ns - feed->counted_ns < SHARE * feed->took) {
         *reading = feed->last;
     } else {
         begin(feed, reading);
         if (!count_all(feed, reading))
-            return store_failed(feed, error);
+            return close_file(feed, error);
         feed->counted_ns = monotonic_ns();
         feed->took = feed->counted_ns - begun_ns;
         reading->at_ns = begun_ns;
         feed->last = *reading;
     }
-    warn(feed, reading, find_runner(feed->options->store, reading));
+    warn(feed, reading, find_runner(feed, reading));
     return true;
+}
+
+/* If a file that was open cannot be read, another one may be at its path. */
+static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])
+{
+    struct store_feed *feed = (struct store_feed *)base;
+    bool was_open = feed->store != NULL;
+    return read_file(feed, reading, error) || (was_open && read_file(feed, reading, error));
 }
 
 static void free_store(struct feed *base)
@@ -232,16 +275,12 @@ static void free_store(struct feed *base)
 
 struct feed *command_top_store(const struct top_options *options)
 {
-    struct tw_store *store = store_file_open("tickwheel top", options->store, false);
-    struct store_feed *feed = store != NULL ? calloc(1, sizeof *feed) : NULL;
-    if (store != NULL && feed == NULL) {
+    struct store_feed *feed = calloc(1, sizeof *feed);
+    if (feed == NULL) {
         complain("tickwheel top: no memory");
-        tw_store_close(store);
-    }
-    if (feed == NULL)
         return NULL;
+    }
     feed->feed = (struct feed){read_store, free_store};
     feed->options = options;
-    feed->store = store;
     return &feed->feed;
 }

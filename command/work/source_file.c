@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks of a file. The store calls the handler on a thread of its own, which only hands the job to the worker's
- * thread; that one answers. At most as many jobs as the worker has places are under way.
+ * Tasks of a file. The store calls the handler on a thread of its own. The handler hands the job to the
+ * worker's thread, and waits until that thread has started the command. The store looks at each task just
+ * before it calls the handler, so that look is the last one before the command too. After a pause, a cancel or
+ * a mark has returned, one command may still start, whose handler had begun. The worker's thread answers. At
+ * most as many jobs as the worker has places are under way.
  *
  * A job of a file has no lease. It is not this worker's any more when its task was cancelled meanwhile, for
  * which `touch` looks. If the task was moved or put anew, the attempt goes on, and the new task stands behind
@@ -31,8 +34,7 @@ struct held {
     struct taken taken; /* the first member */
     struct tw_job *job;
     struct tw_bytes value;
-    bool replaced;     /* the task was put anew or moved: the attempt goes on, and nothing dies of it */
-    struct held *next; /* in the list of those that came */
+    bool replaced; /* the task was put anew or moved: the attempt goes on, and nothing dies of it */
 };
 
 struct file {
@@ -40,10 +42,11 @@ struct file {
     struct tw_store *store;
     int wake; /* an eventfd: a job has come */
     pthread_mutex_t lock;
-    struct held *came, **end; /* under the lock, as the next two lines */
+    pthread_cond_t changed; /* `came` is NULL again, or `ending` is true */
+    struct held *came;      /* the job whose handler waits, or NULL. Under the lock, as the next line */
     bool damaged, ending;
     struct news news;
-    bool told_ready, told_standby, told_mark, stopping;
+    bool told_ready, told_mark, stopping;
     struct timer look; /* often while another process runs the tasks, then for news */
 };
 
@@ -71,22 +74,24 @@ static struct held *hold(struct tw_job *job)
     return held;
 }
 
+/* One thread calls it, so at most one handler waits. */
 static enum tw_answer handle(void *arg, struct tw_job *job)
 {
     struct file *file = arg;
     struct held *held = hold(job);
+    if (held == NULL)
+        return TW_ANSWER_BACK;
     pthread_mutex_lock(&file->lock);
-    bool later = held != NULL && !file->ending;
-    if (later) {
-        *file->end = held;
-        file->end = &held->next;
-    }
+    file->came = held;
+    wake(file);
+    while (file->came != NULL && !file->ending)
+        pthread_cond_wait(&file->changed, &file->lock);
+    bool taken = file->came == NULL;
+    file->came = NULL;
     pthread_mutex_unlock(&file->lock);
-    if (later)
-        wake(file);
-    else
+    if (!taken)
         free(held);
-    return later ? TW_ANSWER_LATER : TW_ANSWER_BACK;
+    return taken ? TW_ANSWER_LATER : TW_ANSWER_BACK;
 }
 
 static void on_error(void *arg, int error, const char *message)
@@ -125,40 +130,25 @@ static void tell_ready(struct file *file)
 {
     struct tw_store_info stats;
     tw_store_stats(file->store, &stats, sizeof stats);
-    if (stats.running && !file->told_ready) {
-        file->told_ready = true;
-        file->source.events.ready(file->source.events.arg, file->source.options->store);
-        tell_of_mark(file);
-    } else if (!stats.running && !file->told_standby && !file->source.options->quiet) {
-        file->told_standby = true;
-        screen_hide();
-        complain("%s: %s: another process runs the tasks of this file; standing by", COMMAND,
-                 file->source.options->store);
-    }
-}
-
-static struct held *take_list(struct file *file)
-{
-    pthread_mutex_lock(&file->lock);
-    struct held *list = file->came;
-    file->came = NULL;
-    file->end = &file->came;
-    pthread_mutex_unlock(&file->lock);
-    return list;
-}
-
-static void free_held(struct held *held, enum tw_answer answer)
-{
-    tw_job_answer(held->job, answer);
-    free(held);
+    if (!stats.running)
+        return;
+    file->told_ready = true;
+    file->source.events.ready(file->source.events.arg, file->source.options->store);
+    tell_of_mark(file);
 }
 
 static void hand_over(struct file *file)
 {
-    for (struct held *held = take_list(file), *next; held != NULL; held = next) {
-        next = held->next;
-        file->source.events.taken(file->source.events.arg, &held->taken);
-    }
+    pthread_mutex_lock(&file->lock);
+    struct held *held = file->came;
+    pthread_mutex_unlock(&file->lock);
+    if (held == NULL)
+        return;
+    file->source.events.taken(file->source.events.arg, &held->taken);
+    pthread_mutex_lock(&file->lock);
+    file->came = NULL;
+    pthread_cond_signal(&file->changed);
+    pthread_mutex_unlock(&file->lock);
 }
 
 static size_t watch(struct source *source, struct pollfd *fds)
@@ -167,8 +157,8 @@ static size_t watch(struct source *source, struct pollfd *fds)
     return 1;
 }
 
-/* After the stop, jobs that come wait in the list for the end: a job that went back at once would come again at
- * once. */
+/* After the stop, the handler of a job that comes waits for the end: a job that went back at once would come
+ * again at once. */
 static void turn(struct source *source)
 {
     struct file *file = of(source);
@@ -239,7 +229,8 @@ static void answer(struct source *source, struct taken *taken, enum result resul
     if (result == RESULT_FAILED)
         tw_job_fail(held->job, error);
     source->events.settled(source->events.arg, taken, outcome, error);
-    free_held(held, ANSWERS[result]);
+    tw_job_answer(held->job, ANSWERS[result]);
+    free(held);
 }
 
 static void stop(struct source *source)
@@ -261,23 +252,20 @@ static void tell(const struct source *source, char text[SOURCE_STATUS])
 
 /* ---- life ------------------------------------------------------------------------------------------------ */
 
-/* Gives the jobs back that have come since the stop. The store gives later ones back by itself. */
-static void give_back(struct file *file)
+/* Lets the handler go that waits since the stop. Its job goes back, and so do those that come after it. */
+static void let_go(struct file *file)
 {
     pthread_mutex_lock(&file->lock);
     file->ending = true;
+    pthread_cond_signal(&file->changed);
     pthread_mutex_unlock(&file->lock);
-    for (struct held *held = take_list(file), *next; held != NULL; held = next) {
-        next = held->next;
-        free_held(held, TW_ANSWER_BACK);
-    }
 }
 
 static bool free_file(struct source *source)
 {
     struct file *file = of(source);
     timers_cancel(source->timers, &file->look);
-    give_back(file);
+    let_go(file);
     int error = file->store == NULL ? 0 : tw_store_stop(file->store);
     news_end(&file->news);
     if (error != 0 && error != TW_EREPLACED) { /* that one has been told */
@@ -287,6 +275,7 @@ static bool free_file(struct source *source)
     }
     tw_store_close(file->store);
     close(file->wake);
+    pthread_cond_destroy(&file->changed);
     pthread_mutex_destroy(&file->lock);
     free(file);
     return error == 0;
@@ -305,16 +294,13 @@ static void look_again(void *arg)
 static bool start(struct file *file)
 {
     const struct work_options *options = file->source.options;
-    const struct tw_store_run_options how = {.flags = TW_STORE_RUN_STANDBY,
-                                             .workers = 1,
-                                             .max_jobs = (uint32_t)options->jobs,
-                                             .on_error = on_error,
-                                             .arg = file};
+    const struct tw_store_run_options how = {
+        .workers = 1, .max_jobs = (uint32_t)options->jobs, .on_error = on_error, .arg = file};
     int error = 0;
     for (size_t i = 0; i < options->queues && error == 0; i++)
         error = tw_store_handle(file->store, options->queue[i], 0, handle, file);
     if (error == 0)
-        error = tw_store_start(file->store, &how);
+        error = store_file_stand_by(file->store, COMMAND, options->store, &how, !options->quiet);
     if (error != 0)
         store_file_complain(file->store, COMMAND, options->store, "the tasks cannot be run");
     return error == 0;
@@ -337,11 +323,11 @@ struct source *command_work_store(const struct work_options *options, struct tim
         return NULL;
     }
     file->source = (struct source){&KIND, options, timers, *events};
-    file->end = &file->came;
     file->news = (struct news){.command = COMMAND, .path = options->store, .lock = PTHREAD_MUTEX_INITIALIZER};
     file->look = (struct timer){.fire = look_again, .arg = file};
     timers_set(timers, &file->look, 0);
     pthread_mutex_init(&file->lock, NULL);
+    pthread_cond_init(&file->changed, NULL);
     file->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     file->store = store_file_open(COMMAND, options->store, true);
     if (file->store != NULL && start(file))
