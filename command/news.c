@@ -3,7 +3,6 @@
 
 #include "clock.h"
 #include "command.h"
-#include "printable.h"
 #include "screen.h"
 #include "store_file.h"
 #include "task_line.h"
@@ -12,28 +11,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { LINES = 10 };
 static const uint64_t MINUTE_NS = 60 * UINT64_C(1000000000);
 
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
-
-/* The text holds bytes of queues, ids and commands, which a terminal must not obey. */
-static void print_line(const struct news *news, const char *text)
-{
-    char *line = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&line, &size);
-    if (out == NULL)
-        return;
-    printable_write(tw_text(text), false, SIZE_MAX, out);
-    if (fclose(out) == 0) {
-        screen_hide();
-        complain("%s: %s", news->command, line);
-    }
-    free(line);
-}
 
 static void tell_more(struct news *news)
 {
@@ -65,7 +47,8 @@ void news_task(struct news *news, const char *text)
     }
     if (news->tasks.lines < LINES && screen_can_tell()) {
         news->tasks.lines++;
-        print_line(news, text);
+        screen_hide();
+        complain("%s: %s", news->command, text);
     } else {
         news->tasks.untold++;
     }

@@ -154,6 +154,18 @@ static void the_reason_of_an_end_waits_for_room(void **state)
     assert_string_equal(end(&news), "");
 }
 
+/* Past bug: a message of SQLite names tables, and a hostile file made the terminal obey their names. */
+static void a_terminal_does_not_obey_a_message(void **state)
+{
+    struct news news = begin();
+    (void)state;
+    assert_string_equal(file(&news, TW_ECORRUPT, "table \033]0;x\a\xc2\x9b is bad", NULL),
+                        "run: s.db: table \\x1b]0;x\\x07\\xc2\\x9b is bad; trying again\n");
+    listen();
+    news_task(&news, "id '\033[2J'");
+    assert_string_equal(heard(), "run: id '\\x1b[2J'\n");
+}
+
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
 
 static const char *look(struct news *news)
@@ -193,6 +205,7 @@ int main(void)
         cmocka_unit_test(the_option_of_the_library_is_not_named),
         cmocka_unit_test(another_error_is_told_after_a_minute),
         cmocka_unit_test(the_reason_of_an_end_waits_for_room),
+        cmocka_unit_test(a_terminal_does_not_obey_a_message),
         cmocka_unit_test(how_many_more_is_told_after_the_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
