@@ -69,12 +69,13 @@ static void print_trouble(const struct news *news, const char *then)
         complain("%s: %s: %s; %s", news->command, news->path, news->file.reason, then);
 }
 
-/* After a calm minute a trouble is a new one. Else the last one goes on. */
+/* After a calm minute a trouble is told at once. Else it waits, as if the last one went on. */
 static void begin_trouble(struct news *news, uint64_t now_ns)
 {
     news->file.broken = true;
     news->file.told = false;
     news->file.since_ns = clock_ns(CLOCK_REALTIME);
+    news->file.begun_ns = now_ns;
     if (news->file.mended_ns != 0 && now_ns - news->file.mended_ns < MINUTE_NS)
         return;
     news->file.told_ns = news->file.kinds = 0;
@@ -102,8 +103,11 @@ static void tell_trouble(struct news *news, int error, uint64_t now_ns)
     bool other = (news->file.kinds & kind) == 0;
     uint64_t rest_ns = (other || news->file.step == 0 ? 1 : MINUTES[news->file.step - 1]) * MINUTE_NS;
     bool over = news->file.ends != NULL && !news->file.ended;
-    if ((!over && last_ns != 0 && now_ns - last_ns < rest_ns) || !screen_can_tell())
+    bool lasts = !news->file.told && now_ns - news->file.begun_ns >= MINUTE_NS;
+    if ((!over && !lasts && last_ns != 0 && now_ns - last_ns < rest_ns) || !screen_can_tell())
         return;
+    if (lasts)
+        news->file.step = 1;
     print_trouble(news, news->file.ends != NULL ? news->file.ends : "trying again");
     news->file.ended |= over;
     news->file.told = true;

@@ -113,6 +113,47 @@ static void a_short_trouble_that_comes_again_and_again_is_told(void **state)
     assert_string_equal(file(&news, TW_EIO, "broken", NULL), "run: s.db: broken; trying again\n");
 }
 
+/* A past bug: after the end of a trouble, the next one could be silent for an hour. */
+static void a_trouble_that_lasts_is_told_within_a_minute(void **state)
+{
+    static const uint64_t AT[] = {MINUTE, 11 * MINUTE, 71 * MINUTE};
+    struct news news = begin();
+    size_t told = 0;
+    (void)state;
+    for (int s = 0; s <= 706; s++, seen.now_s++)
+        file(&news, TW_EIO, "broken", NULL);
+    assert_string_not_equal(file(&news, 0, "", NULL), "");
+    seen.now_s += 34;
+    for (uint64_t s = 0; s <= 71 * MINUTE; s++, seen.now_s++)
+        if (*file(&news, TW_EIO, "broken", NULL) != '\0')
+            assert_int_equal(s, AT[told++]);
+    assert_int_equal(told, 3);
+}
+
+/* Breaks and mends the file in turn, for these seconds each, for a day. Returns how many lines that gives. */
+static size_t flip(uint64_t broken_s, uint64_t good_s)
+{
+    struct news news = begin();
+    uint64_t end_s = seen.now_s + 24 * HOUR;
+    size_t lines = 0;
+    while (seen.now_s < end_s) {
+        for (uint64_t s = 0; s < broken_s; s++, seen.now_s++)
+            lines += *file(&news, TW_EIO, "broken", NULL) != '\0';
+        lines += *file(&news, 0, "", NULL) != '\0';
+        seen.now_s += good_s;
+    }
+    return lines;
+}
+
+static void a_file_that_breaks_again_and_again_gives_few_lines(void **state)
+{
+    (void)state;
+    assert_in_range(flip(1, 1), 2 * 24, 2 * 27);
+    assert_in_range(flip(30, 30), 2 * 24, 2 * 27);
+    assert_in_range(flip(MINUTE + 1, 1), 24 * MINUTE, 2 * 24 * MINUTE);
+    assert_in_range(flip(1, MINUTE), 24 * MINUTE, 2 * 24 * MINUTE);
+}
+
 static void the_option_of_the_library_is_not_named(void **state)
 {
     struct news news = begin();
@@ -202,6 +243,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trouble_is_told_more_and_more_rarely),
         cmocka_unit_test(a_short_trouble_that_comes_again_and_again_is_told),
+        cmocka_unit_test(a_trouble_that_lasts_is_told_within_a_minute),
+        cmocka_unit_test(a_file_that_breaks_again_and_again_gives_few_lines),
         cmocka_unit_test(the_option_of_the_library_is_not_named),
         cmocka_unit_test(another_error_is_told_after_a_minute),
         cmocka_unit_test(the_reason_of_an_end_waits_for_room),
