@@ -85,7 +85,7 @@ static void begin_trouble(struct news *news, uint64_t now_ns)
 static void end_trouble(struct news *news, uint64_t now_ns)
 {
     char since[TIME_SIZE];
-    if (news->file.told && screen_can_tell()) {
+    if (news->file.told && !news->file.ended && screen_can_tell()) {
         time_print(instant_of_ms(news->file.since_ns / 1000000), since);
         screen_hide();
         complain("%s: %s: mended; it was broken since %s", news->command, news->path, since);
@@ -127,6 +127,7 @@ void news_file(struct news *news, int error, const char *message, const char *en
             begin_trouble(news, now_ns);
         snprintf(news->file.reason, sizeof news->file.reason, "%s", message);
         store_file_cut_option(news->file.reason);
+        news->file.error = error;
         news->file.ends = ends;
         tell_trouble(news, error, now_ns);
     }
@@ -145,12 +146,16 @@ bool news_error(struct news *news, int error, const char *message, bool mends)
     return ends != NULL;
 }
 
-void news_end(struct news *news)
+enum news_state news_end(struct news *news)
 {
     pthread_mutex_lock(&news->lock);
     tell_more(news);
-    if (news->file.ends != NULL && !news->file.ended)
-        print_trouble(news, news->file.ends);
+    if (news->file.broken && !news->file.ended)
+        print_trouble(news, news->file.ends != NULL ? news->file.ends : "stopped");
     news->file.ended = true;
+    enum news_state state = !news->file.broken                ? NEWS_GOOD
+                            : news->file.error == TW_ECORRUPT ? NEWS_DAMAGED
+                                                              : NEWS_BROKEN;
     pthread_mutex_unlock(&news->lock);
+    return state;
 }

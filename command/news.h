@@ -32,6 +32,7 @@ struct news {
         uint64_t told_ns, mended_ns; /* 0: never */
         uint64_t kinds;              /* a bit for each error that was told */
         unsigned step;               /* how long the next line waits */
+        int error;                   /* the last one */
         const char *ends;            /* how the service ends; NULL: it does not */
         char reason[TW_STORE_MESSAGE];
     } file;
@@ -43,8 +44,12 @@ void news_task(struct news *news, const char *text);
 /* Says how many tasks were not told, if a minute is over. */
 void news_look(struct news *news);
 
-/* Says how many tasks were not told, and how the service ends at an error of its file, if that was not told. */
-void news_end(struct news *news);
+/* How the file is at the end. The tasks of a damaged one cannot be counted. */
+enum news_state { NEWS_GOOD, NEWS_BROKEN, NEWS_DAMAGED };
+
+/* Says how many tasks were not told, and that the file is broken still, unless it has said that the service
+ * ends by this. */
+enum news_state news_end(struct news *news);
 
 /* Takes each error that the file gives, and 0 when it can be used again. The first error is told at once and,
  * while it lasts, again after a minute, after ten more, and each hour. A trouble that comes again within a

@@ -72,10 +72,10 @@ static const char *file(struct news *news, int error, const char *message, const
     return heard();
 }
 
-static const char *end(struct news *news)
+static const char *end(struct news *news, enum news_state expected)
 {
     listen();
-    news_end(news);
+    assert_int_equal(news_end(news), expected);
     return heard();
 }
 
@@ -187,12 +187,31 @@ static void the_reason_of_an_end_waits_for_room(void **state)
     (void)state;
     seen.full = true;
     assert_string_equal(file(&news, TW_EREPLACED, "gone", "stopped"), "");
-    assert_string_equal(end(&news), "run: s.db: gone; stopped\n");
-    assert_string_equal(end(&news), "");
+    assert_string_equal(end(&news, NEWS_BROKEN), "run: s.db: gone; stopped\n");
+    assert_string_equal(end(&news, NEWS_BROKEN), "");
     news = begin();
     assert_string_equal(file(&news, TW_EREPLACED, "gone", "stopped"), "run: s.db: gone; stopped\n");
     assert_string_equal(file(&news, TW_EREPLACED, "gone", "stopped"), "");
-    assert_string_equal(end(&news), "");
+    assert_string_equal(end(&news, NEWS_BROKEN), "");
+}
+
+/* Past bugs: a service ended with a broken file and did not say so, and it said "mended" after "stopped". */
+static void a_service_says_how_it_leaves_its_file(void **state)
+{
+    struct news news = begin();
+    (void)state;
+    assert_string_equal(end(&news, NEWS_GOOD), "");
+    news = begin();
+    file(&news, TW_ECORRUPT, "malformed", NULL);
+    assert_string_equal(end(&news, NEWS_DAMAGED),
+                        "run: s.db: broken since 1970-01-01T00:16:40.000Z, still: malformed; stopped\n");
+    news = begin();
+    file(&news, TW_EIO, "broken", NULL);
+    file(&news, 0, "", NULL);
+    assert_string_equal(end(&news, NEWS_GOOD), "");
+    news = begin();
+    file(&news, TW_ECORRUPT, "malformed", "stopped");
+    assert_string_equal(file(&news, 0, "", NULL), "");
 }
 
 /* Past bug: a message of SQLite names tables, and a hostile file made the terminal obey their names. */
@@ -235,7 +254,7 @@ static void how_many_more_is_told_after_the_minute(void **state)
     seen.full = false;
     assert_string_equal(look(&news), "run: 990 more tasks have failed or died, or are damaged\n");
     assert_string_equal(look(&news), "");
-    assert_string_equal(end(&news), "");
+    assert_string_equal(end(&news, NEWS_GOOD), "");
 }
 
 int main(void)
@@ -248,6 +267,7 @@ int main(void)
         cmocka_unit_test(the_option_of_the_library_is_not_named),
         cmocka_unit_test(another_error_is_told_after_a_minute),
         cmocka_unit_test(the_reason_of_an_end_waits_for_room),
+        cmocka_unit_test(a_service_says_how_it_leaves_its_file),
         cmocka_unit_test(a_terminal_does_not_obey_a_message),
         cmocka_unit_test(how_many_more_is_told_after_the_minute),
     };
