@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 #include "command.h"
 
+#include "printable.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The codes of the options of a table, and of --help, for getopt_long(). They are beyond all letters: an error
  * names a letter as -o, and every other option as the user wrote it. */
 enum { OPTION = 0x1000, OPTION_HELP = 0x2000 };
 
+/* Prints the whole line by one call, so that lines of several threads do not mix. */
+static void print_cleaned(const char *text)
+{
+    char *line = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&line, &size);
+    if (out == NULL)
+        return;
+    printable_write(tw_text(text), false, SIZE_MAX, out);
+    fputc('\n', out);
+    if (fclose(out) == 0)
+        fputs(line, stderr);
+    free(line);
+}
+
 void complain(const char *format, ...)
 {
     va_list arguments;
+    char *text = NULL;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    bool made = vasprintf(&text, format, arguments) >= 0;
     va_end(arguments);
-    fputc('\n', stderr);
+    if (made)
+        print_cleaned(text);
+    free(made ? text : NULL);
 }
 
 void signals_to_stop(sigset_t *set)

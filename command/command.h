@@ -44,7 +44,8 @@ struct feed *command_top_store(const struct top_options *options); /* top --stor
 struct source *command_work_store(const struct work_options *options, struct timers *timers,
                                   const struct source_events *events); /* the same for work --store */
 
-/* Prints one line on standard error. Erases the progress bar first. */
+/* Prints one line on standard error. A terminal shows its text and does not obey it (printable.h), for names in
+ * a file and messages about it may hold bytes of any kind. Without memory it prints nothing. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Adds the signals that stop a service cleanly: SIGINT, SIGTERM, and SIGHUP unless the parent ignores it, as

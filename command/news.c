@@ -3,7 +3,6 @@
 
 #include "clock.h"
 #include "command.h"
-#include "printable.h"
 #include "screen.h"
 #include "store_file.h"
 #include "task_line.h"
@@ -12,28 +11,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { LINES = 10 };
 static const uint64_t MINUTE_NS = 60 * UINT64_C(1000000000);
 
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
-
-/* The text holds bytes of queues, ids and commands, which a terminal must not obey. */
-static void print_line(const struct news *news, const char *text)
-{
-    char *line = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&line, &size);
-    if (out == NULL)
-        return;
-    printable_write(tw_text(text), false, SIZE_MAX, out);
-    if (fclose(out) == 0) {
-        screen_hide();
-        complain("%s: %s", news->command, line);
-    }
-    free(line);
-}
 
 static void tell_more(struct news *news)
 {
@@ -65,7 +47,8 @@ void news_task(struct news *news, const char *text)
     }
     if (news->tasks.lines < LINES && screen_can_tell()) {
         news->tasks.lines++;
-        print_line(news, text);
+        screen_hide();
+        complain("%s: %s", news->command, text);
     } else {
         news->tasks.untold++;
     }
@@ -86,12 +69,13 @@ static void print_trouble(const struct news *news, const char *then)
         complain("%s: %s: %s; %s", news->command, news->path, news->file.reason, then);
 }
 
-/* After a calm minute a trouble is a new one. Else the last one goes on. */
+/* After a calm minute a trouble is told at once. Else it waits, as if the last one went on. */
 static void begin_trouble(struct news *news, uint64_t now_ns)
 {
     news->file.broken = true;
     news->file.told = false;
     news->file.since_ns = clock_ns(CLOCK_REALTIME);
+    news->file.begun_ns = now_ns;
     if (news->file.mended_ns != 0 && now_ns - news->file.mended_ns < MINUTE_NS)
         return;
     news->file.told_ns = news->file.kinds = 0;
@@ -101,7 +85,7 @@ static void begin_trouble(struct news *news, uint64_t now_ns)
 static void end_trouble(struct news *news, uint64_t now_ns)
 {
     char since[TIME_SIZE];
-    if (news->file.told && screen_can_tell()) {
+    if (news->file.told && !news->file.ended && screen_can_tell()) {
         time_print(instant_of_ms(news->file.since_ns / 1000000), since);
         screen_hide();
         complain("%s: %s: mended; it was broken since %s", news->command, news->path, since);
@@ -119,8 +103,11 @@ static void tell_trouble(struct news *news, int error, uint64_t now_ns)
     bool other = (news->file.kinds & kind) == 0;
     uint64_t rest_ns = (other || news->file.step == 0 ? 1 : MINUTES[news->file.step - 1]) * MINUTE_NS;
     bool over = news->file.ends != NULL && !news->file.ended;
-    if ((!over && last_ns != 0 && now_ns - last_ns < rest_ns) || !screen_can_tell())
+    bool lasts = !news->file.told && now_ns - news->file.begun_ns >= MINUTE_NS;
+    if ((!over && !lasts && last_ns != 0 && now_ns - last_ns < rest_ns) || !screen_can_tell())
         return;
+    if (lasts)
+        news->file.step = 1;
     print_trouble(news, news->file.ends != NULL ? news->file.ends : "trying again");
     news->file.ended |= over;
     news->file.told = true;
@@ -140,6 +127,7 @@ void news_file(struct news *news, int error, const char *message, const char *en
             begin_trouble(news, now_ns);
         snprintf(news->file.reason, sizeof news->file.reason, "%s", message);
         store_file_cut_option(news->file.reason);
+        news->file.error = error;
         news->file.ends = ends;
         tell_trouble(news, error, now_ns);
     }
@@ -158,12 +146,16 @@ bool news_error(struct news *news, int error, const char *message, bool mends)
     return ends != NULL;
 }
 
-void news_end(struct news *news)
+enum news_state news_end(struct news *news)
 {
     pthread_mutex_lock(&news->lock);
     tell_more(news);
-    if (news->file.ends != NULL && !news->file.ended)
-        print_trouble(news, news->file.ends);
+    if (news->file.broken && !news->file.ended)
+        print_trouble(news, news->file.ends != NULL ? news->file.ends : "stopped");
     news->file.ended = true;
+    enum news_state state = !news->file.broken                ? NEWS_GOOD
+                            : news->file.error == TW_ECORRUPT ? NEWS_DAMAGED
+                                                              : NEWS_BROKEN;
     pthread_mutex_unlock(&news->lock);
+    return state;
 }

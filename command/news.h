@@ -28,9 +28,11 @@ struct news {
     struct {
         bool broken, told, ended;    /* told: the trouble is on standard error; ended: so is the end */
         uint64_t since_ns;           /* Unix time */
+        uint64_t begun_ns;           /* of the monotonic clock, as the next two */
         uint64_t told_ns, mended_ns; /* 0: never */
         uint64_t kinds;              /* a bit for each error that was told */
         unsigned step;               /* how long the next line waits */
+        int error;                   /* the last one */
         const char *ends;            /* how the service ends; NULL: it does not */
         char reason[TW_STORE_MESSAGE_SIZE];
     } file;
@@ -42,13 +44,19 @@ void news_task(struct news *news, const char *text);
 /* Says how many tasks were not told, if a minute is over. */
 void news_look(struct news *news);
 
-/* Says how many tasks were not told, and how the service ends at an error of its file, if that was not told. */
-void news_end(struct news *news);
+/* How the file is at the end. The tasks of a damaged one cannot be counted. */
+enum news_state { NEWS_GOOD, NEWS_BROKEN, NEWS_DAMAGED };
+
+/* Says how many tasks were not told, and that the file is broken still, unless it has said that the service
+ * ends by this. */
+enum news_state news_end(struct news *news);
 
 /* Takes each error that the file gives, and 0 when it can be used again. The first error is told at once and,
- * while it lasts, again after a minute, after ten, and each hour. So are errors that come again within a minute
- * after the end of the last one. An error of another kind is told a minute after the last line. `ends` says how
- * the service ends by the error; NULL: it tries again. */
+ * while it lasts, again after a minute, after ten more, and each hour. A trouble that comes again within a
+ * minute after the end of the last one is told when it has lasted a minute, and then as above. Shorter ones are
+ * told as seldom as one that lasts. An error of another kind is told a minute after the last line. So there are
+ * two lines a minute at most: a trouble, and its end. `ends` says how the service ends by the error; NULL: it
+ * tries again. */
 void news_file(struct news *news, int error, const char *message, const char *ends);
 
 /* Takes an error of a run of tasks, which is news of the file or of one task. A damaged file ends the service,

@@ -34,6 +34,7 @@ static struct {
     struct pauses pauses;
     struct news news;
     int64_t at_start;                    /* tasks in the file; an error: unknown */
+    enum news_state state;               /* of the file, at the end */
     bool lines_wait;                     /* they could not be put into the file */
     uint64_t asked_ms, rest_ms, next_ms; /* when next_due() has asked the file, for how long, the answer */
 } file;
@@ -161,9 +162,9 @@ static bool stop(void)
         store_file_complain(file.store, COMMAND, file.path,
                             "the end of a task cannot be written, and it will run again");
     }
-    news_end(&file.news);
+    file.state = news_end(&file.news);
     file.run->lines = file.batch.tally;
-    return error == 0;
+    return error == 0 && file.state == NEWS_GOOD;
 }
 
 static void print_count(int64_t count, const char *when, FILE *out)
@@ -204,14 +205,14 @@ static void print_tasks(int64_t left, int64_t dead, FILE *out)
 static bool print_left(FILE *out)
 {
     int64_t left = count_tasks(false), dead = left < 0 ? left : count_tasks(true);
-    bool known = left >= 0 && dead >= 0;
-    if (!known && !atomic_load(&file.run->damaged)) { /* else the reason has been told */
+    bool counted = left >= 0 && dead >= 0, known = counted && file.state != NEWS_DAMAGED;
+    if (!counted && !atomic_load(&file.run->damaged)) { /* else the reason has been told */
         screen_hide();
         store_file_complain(file.store, COMMAND, file.path, "the tasks cannot be counted");
     }
     if (out != NULL) {
         print_reading(file.run, out);
-        print_tasks(known ? left : -1, dead, out);
+        print_tasks(known ? left : -1, known ? dead : 0, out);
     }
     return known;
 }

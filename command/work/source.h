@@ -69,7 +69,8 @@ struct source_kind {
     bool (*at_rest)(const struct source *source);
     /* Writes a phrase for the status line, for example "connected to 127.0.0.1:7379". */
     void (*tell)(const struct source *source, char text[SOURCE_STATUS]);
-    /* Frees the source. Returns whether the results of all tasks are recorded; false: it has said why not. */
+    /* Frees the source. Returns whether the results of all tasks are recorded, and a file is not broken; false:
+     * it has said why. */
     bool (*free)(struct source *source);
 };
 

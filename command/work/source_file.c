@@ -267,7 +267,7 @@ static bool free_file(struct source *source)
     timers_cancel(source->timers, &file->look);
     let_go(file);
     int error = file->store == NULL ? 0 : tw_store_stop(file->store);
-    news_end(&file->news);
+    bool good = news_end(&file->news) == NEWS_GOOD;
     if (error != 0 && error != TW_EREPLACED) { /* that one has been told */
         screen_hide();
         store_file_complain(file->store, COMMAND, source->options->store,
@@ -278,7 +278,7 @@ static bool free_file(struct source *source)
     pthread_cond_destroy(&file->changed);
     pthread_mutex_destroy(&file->lock);
     free(file);
-    return error == 0;
+    return error == 0 && good;
 }
 
 /* The store does not tell when it takes over. */

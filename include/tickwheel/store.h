@@ -533,7 +533,8 @@ enum { TW_STORE_RUN_STANDBY = 1 };
  *     program calls tw_store_stop(), and opens the store again if it shall run the file that is there now.
  *   - Any other error: the store could not read or write while it ran, and tries again within a second. It is
  *     called again after each try that has failed.
- *   - 0: now it could, for the first time after such an error.
+ *   - 0: now it could, for the first time after such an error. If a claim had failed, other than for a lock or
+ *     for memory, a claim has succeeded now.
  *
  * It is called on the store's own thread, which claims no task meanwhile. A thousand tasks may die together,
  * so a program that prints the news limits its lines.

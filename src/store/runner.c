@@ -64,10 +64,39 @@ static void fail(struct tw__store_runner *runner, int error, const char *message
     give_news(runner, error, message);
 }
 
-/* After a round: reports the end of an error. A round after an error has looked at the file. */
+/* Notes that claims have failed, if the error may last. The rounds that follow look at the file and write the
+ * answers anew, but they claim only if a task is due then. So their success does not tell of the claims. */
+static void note_failed_claims(struct tw__store_runner *runner, int error)
+{
+    const struct tw__store_batch *batch = &runner->batch;
+    struct tw__store_unclaimed *unclaimed = &runner->unclaimed;
+    bool damaged = error == TW_ECORRUPT || error == TW_EIO;
+    if (batch->n == 0 || error == TW_EBUSY || error == TW_ENOMEM || (unclaimed->damaged && !damaged))
+        return;
+    *unclaimed = (struct tw__store_unclaimed){.any = true, .damaged = damaged};
+    unclaimed->first = unclaimed->last = batch->claims[0].entry->seq;
+    for (size_t i = 1; i < batch->n; i++) {
+        uint64_t seq = batch->claims[i].entry->seq;
+        unclaimed->first = seq < unclaimed->first ? seq : unclaimed->first;
+        unclaimed->last = seq > unclaimed->last ? seq : unclaimed->last;
+    }
+}
+
+/* Notes a claim that has not failed. A damaged page has some of the rows whose claims had failed, and a claim
+ * of a row elsewhere does not tell of it. */
+static void note_claim(struct tw__store_runner *runner, const struct tw__store_claim *claim)
+{
+    const struct tw__store_unclaimed *unclaimed = &runner->unclaimed;
+    uint64_t seq = claim->entry->seq;
+    if (claim->fate != TW__STORE_NO_ROOM &&
+        (!unclaimed->damaged || (seq >= unclaimed->first && seq <= unclaimed->last)))
+        runner->unclaimed = (struct tw__store_unclaimed){0};
+}
+
+/* After a round: reports the end of an error. The round has tried again whatever had failed, but for claims. */
 static void note_mending(struct tw__store_runner *runner)
 {
-    if (!runner->broken || runner->result != 0)
+    if (!runner->broken || runner->result != 0 || runner->unclaimed.any)
         return;
     runner->broken = false;
     give_news(runner, 0, "the file can be read and written again");
@@ -346,6 +375,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     tell_of_tasks(runner);
     tell_of_damage(runner);
     for (size_t i = batch->n; i-- > 0;) {
+        note_claim(runner, &batch->claims[i]);
         if (batch->claims[i].fate != TW__STORE_NO_ROOM)
             continue;
         tw__store_window_put_back(&runner->window, batch->claims[i].entry);
@@ -457,7 +487,8 @@ static int count_anew(struct tw__store_runner *runner)
         return runner->lost;
     window->seen.run = count.seen.run;
     window->gone_back = false;
-    pthread_mutex_lock(&runner->check.lock); /* a worker may be looking a job up */
+    runner->unclaimed.any = runner->unclaimed.damaged = false; /* the restored file has other pages */
+    pthread_mutex_lock(&runner->check.lock);                   /* a worker may be looking a job up */
     tw__store_count_jobs(&runner->table, count.seen.run);
     pthread_mutex_unlock(&runner->check.lock);
     runner->must_look = true; /* the attempts that have ended left tasks to be called */
@@ -491,6 +522,8 @@ static bool go_round(struct tw__store_runner *runner)
         bool there = has_files(runner); /* else the workers give the new jobs back: the run stops */
         return settle_batch(runner) && seen && there;
     }
+    if (!batch->gone_back)
+        note_failed_claims(runner, error);
     take_back_batch(runner);
     runner->window.gone_back |= batch->gone_back; /* whatever others write before the next look */
     if (batch->gone_back && seen) { /* the next round looks, whatever SQLite says, and counts anew */

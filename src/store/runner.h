@@ -18,6 +18,13 @@
 
 enum { TW__STORE_TOLD = 16 };
 
+/* Claims that have failed, and have not been tried with success since. */
+struct tw__store_unclaimed {
+    bool any;
+    bool damaged;         /* the file seems damaged: only a claim of these rows tells that it is mended */
+    uint64_t first, last; /* numbers of their rows */
+};
+
 struct tw__store_runner {
     struct tw_store *store;
     struct tw_store_run_options options; /* without zeroes: the defaults are filled in */
@@ -44,6 +51,7 @@ struct tw__store_runner {
     bool last_try;            /* the run was stopped, and the last answers are being written */
     int lost;                 /* the run has ended by itself, with this error; 0: it has not */
     bool broken;              /* an error was told, and its end was not */
+    struct tw__store_unclaimed unclaimed;
     /* All threads: */
     struct tw__store_pool pool;
     struct tw__store_check check;

@@ -967,6 +967,35 @@ static void the_options_of_a_series_are_read_at_the_next_try(void **state)
     the_death_of_a_period_survives_a_failure(*state, &unread, TW__STORE_OPTIONS_OF, TW_EIO);
 }
 
+/* A past bug: after a pause there was nothing to claim, and a round without claims ended the error. */
+static void only_a_claim_ends_the_error_of_claims(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    put(fixture->store, "x", 5);
+    atomic_store(&unread, TW__STORE_CLAIM_ROW);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_handle(fixture->store, "other", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    EVENTUALLY(atomic_load(&errors.count) == 1); /* and no hurry: the next try comes after the pause */
+    assert_int_equal(atomic_load(&errors.last), TW_EIO);
+    assert_int_equal(store_pause(fixture->store, "q", true), 1);
+    run_again(fixture->store);
+    const struct tw_store_delayed elsewhere = {.queue = "other", .id = tw_text("y"), .due_ms = 5};
+    assert_int_equal(store_put(fixture->store, &elsewhere, 0), 1);
+    hurry_for_calls(&calls, 1);
+    runner_idle(fixture->store);
+    assert_int_equal(atomic_load(&errors.mended), 0);
+    assert_int_equal(store_pause(fixture->store, "q", false), 1);
+    hurry_for_calls(&calls, 2);
+    EVENTUALLY(hurried(atomic_load(&errors.mended) == 1));
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_int_equal(atomic_load(&errors.count), 1);
+}
+
 /* Waits for an error, because there is no memory for a statement, and then for the next try. */
 static void refuse_once(struct fixture *fixture, int statement, tw_store_handler_fn *handler, void *arg)
 {
@@ -1197,6 +1226,7 @@ int main(int count, char **arguments)
         TEST(an_answer_that_cannot_be_written_ends_the_stop_with_an_error),
         TEST(answers_wait_for_the_disk),
         TEST(answers_are_written_though_nothing_can_be_looked_at),
+        TEST(only_a_claim_ends_the_error_of_claims),
         TEST(a_stop_after_an_error_does_not_miss_the_last_answer),
         TEST(a_stop_does_not_miss_the_last_answer_of_a_round_that_fails),
         TEST(a_lock_of_others_is_waited_for),
