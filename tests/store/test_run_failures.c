@@ -972,7 +972,7 @@ static void only_a_claim_ends_the_error_of_claims(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
+    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     put(fixture->store, "x", 5);
