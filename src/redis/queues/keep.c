@@ -4,7 +4,8 @@
  * in the order stays, whichever that is. Two tasks are not that simple:
  *
  *   - A held task is in the line of its route. If the new options make another route, it goes to the end of
- *     that line. It still waits for the next try of its target, and keeps its tries.
+ *     that line. It still waits for the next try of its target, and keeps its tries. With another target it is
+ *     held no more, and waits for the same time.
  *   - The task that is being delivered, or whose lease has run out, is filed nowhere. Its delivery goes on with
  *     the other block, and settles it by the new options.
  */
@@ -110,6 +111,7 @@ void tw__redis_keep_put(struct tw__redis_queue *queue, struct tw__redis_task *ta
         return;
     }
     TW_ASSERT(how == TW__TASK_KEEPDUE_SAME_TIMES && tw__redis_task_stage(old) == TW__REDIS_WAITING);
-    task = with_next(task, tw__redis_task_first_due(old), tw__redis_task_due(old), &queue->queues->memory);
+    uint64_t next = tw__redis_place_next(queue->queues, old, now_ms); /* of a held task that of its target */
+    task = with_next(task, tw__redis_task_first_due(old), next, &queue->queues->memory);
     tw__redis_queue_put(queue, task, route, hash, old, now_ms);
 }

@@ -149,10 +149,35 @@ def test_a_task_whose_target_refuses_waits_on(server, r, options):
     assert (fields["tw.due"], fields["tw.attempt"], fields["n"]) == ("1000", "2", "other")
 
 
+@pytest.mark.parametrize("words", [("TW.SEND", "s", "other"), ("TW.PUT", "s")], ids=["sent", "put"])
+def test_a_held_task_with_another_target_waits_until_the_same_time(fleet, words):
+    """It was delivered at once, though nobody had promoted it. The log and the replica have its time."""
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
+    replica, r = fleet.server(replicaof=server), server.client()
+    r.set("q", "a string")
+    add(r, "s", "q", "a", 1000, *SLOWLY)
+    wait_until(lambda: server.tw()["held"] == 1)
+    before = task(r, "s", "a")
+    assert before["next"] > now_ms() + HOUR // 2
+    assert r.execute_command(*words, "a", "IN", 9 * HOUR, "KEEPDUE", "PAYLOAD", "f", "new") == "a"
+    add(r, "s", "p", "elsewhere", now_ms())
+    wait_delivered(r, "p", 1)
+    found = looks(r)["a"]
+    assert (found["due"], found["next"], found["attempt"]) == (1000, before["next"], 0)
+    assert (found["state"], server.tw()["held"]) == ("waiting", 0)
+    assert not r.exists("other") and not take(r, "s")
+    wait_replica_in_sync(server, replica)
+    assert looks(replica.client())["a"] == found
+    server.kill()
+    server.start()
+    assert looks(server.client())["a"] == found
+
+
 def test_a_blocked_worker_gets_a_task_that_had_a_target(server, r):
     r.set("q", "a string")
     add(r, "s", "q", "a", 1000, *SLOWLY)
     wait_until(lambda: server.tw()["held"] == 1)
     put(r, "s", "a", "IN", HOUR, "KEEPDUE", payload=("mine",))
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 1
     job = take(r, "s", options=("BLOCK", 60000))[0]
     assert (job.due, job.attempt, job.payload) == (1000, 1, ["mine"])

@@ -577,6 +577,8 @@ bool keep_due(struct room *room, struct ref *ref)
     assert_int_equal(decided.how == TW__TASK_KEEPDUE_IN_PLACE, in_place);
     assert_int_equal(decided.how == TW__TASK_KEEPDUE_SAME_TIMES, same_times);
     assert_true(decided.due == outcome.task.due_ms);
+    if (same_times) /* that of a held task is the next try of its target, which the table does not know */
+        outcome.task.next_ms = next_look(ref);
     parts.due = decided.due;
     struct tw__redis_task *task = tw__redis_task_new(&parts, &all->memory);
     model.kept[decided.how]++;

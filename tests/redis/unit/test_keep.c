@@ -315,6 +315,30 @@ static void another_target_keeps_the_next_of_a_retry(void **state)
     close_work();
 }
 
+/* The next try of its target is the `next` of a held task. So no other target gets the task sooner, nor does a
+ * worker. */
+static void another_target_keeps_the_next_of_a_held_task(void **state)
+{
+    (void)state;
+    open_work();
+    for (const char *id = "a\0b\0"; *id; id += 2) {
+        struct tw__redis_task *task = put_plan(id, 2, 0);
+        assert_taken(START + 5, task);
+        tw__redis_place_hold_first(all, task, 5100, START + 100);
+    }
+    struct tw__redis_task *sent = keep("a", 1, 0, 1);
+    assert_attempt(sent, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_true(tw__redis_place_next(all, sent, START + 70) == START + 100 && sent->tries == 0);
+    tw__redis_place_try_again(tw__redis_route_of(all, find(queue, "b")), START + 60);
+    struct tw__redis_task *put = keep("b", FIRST_OF_WORKERS, 0, 1);
+    assert_attempt(put, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_true(tw__redis_place_next(all, put, START + 70) == START + 60);
+    assert_taken(START + 99, put);
+    assert_taken(START + 99, NULL);
+    assert_taken(START + 100, sent);
+    close_work();
+}
+
 /* ---- what is logged -------------------------------------------------------------------------------------- */
 
 static struct tw__redis_bytes newer(void *arg, uint32_t i)
@@ -388,6 +412,7 @@ int main(void)
         cmocka_unit_test(the_delivery_of_a_task_goes_on_with_its_other_options),
         cmocka_unit_test(another_target_keeps_the_times),
         cmocka_unit_test(another_target_keeps_the_next_of_a_retry),
+        cmocka_unit_test(another_target_keeps_the_next_of_a_held_task),
         cmocka_unit_test(a_logged_renewal_leaves_times_and_attempts),
         cmocka_unit_test(a_logged_renewal_has_to_fit),
     };
