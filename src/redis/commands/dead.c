@@ -49,7 +49,7 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_option options[] = {
         {"COUNT", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, &limit, NULL}, {.word = "AFTER"}, {.word = NULL}};
     if (argc < 2)
-        return RedisModule_WrongArity(ctx);
+        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n or AFTER id") ||
         (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))

@@ -8,8 +8,31 @@
 
 #include <string.h>
 
+#include "server/refused.h"
+
 #define SINCE "1.0.0" /* the first release, which has all these commands; a later command names its own */
 #define O1 "O(1)"
+
+/* ---- commands that write --------------------------------------------------------------------------------- */
+
+/* They are looked after while the append-only file is loaded, and on a replica. */
+#define WATCHED(name)                                                                                          \
+    static int watched_##name(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)                         \
+    {                                                                                                          \
+        return tw__redis_refused_watch(ctx, argv, argc, tw__redis_##name##_command);                           \
+    }
+WATCHED(send)
+WATCHED(put)
+WATCHED(take)
+WATCHED(ack)
+WATCHED(nack)
+WATCHED(touch)
+WATCHED(replay)
+WATCHED(purge)
+WATCHED(pause)
+WATCHED(cancel)
+WATCHED(move)
+WATCHED(promote)
 
 /* ---- arguments ------------------------------------------------------------------------------------------- */
 
@@ -101,7 +124,7 @@ static const struct command {
     RedisModuleCommandInfo info;
 } commands[] = {
     {"tw.send",
-     tw__redis_send_command,
+     watched_send,
      "write deny-oom fast",
      "write fast",
      {
@@ -117,7 +140,7 @@ static const struct command {
                       MANY("field-or-value", STRING)),
      }},
     {"tw.put",
-     tw__redis_put_command,
+     watched_put,
      "write deny-oom fast",
      "write fast",
      {
@@ -129,7 +152,7 @@ static const struct command {
                       MANY("value", STRING)),
      }},
     {"tw.take",
-     tw__redis_take_command,
+     watched_take,
      "write blocking getkeys-api",
      "write slow blocking",
      {
@@ -147,7 +170,7 @@ static const struct command {
                       MAYBE("worker", "NAME", STRING)),
      }},
     {"tw.ack",
-     tw__redis_ack_command,
+     watched_ack,
      "write fast",
      "write fast",
      {
@@ -159,7 +182,7 @@ static const struct command {
                                              ARG("token", STRING))),
      }},
     {"tw.nack",
-     tw__redis_nack_command,
+     watched_nack,
      "write fast",
      "write fast",
      {
@@ -174,7 +197,7 @@ static const struct command {
                   MAYBE("text", "ERROR", STRING)),
      }},
     {"tw.touch",
-     tw__redis_touch_command,
+     watched_touch,
      "write fast",
      "write fast",
      {
@@ -196,7 +219,7 @@ static const struct command {
          .args = ARGS(KEY("queue", 0), MAYBE("n", "COUNT", INTEGER), MAYBE("id", "AFTER", STRING)),
      }},
     {"tw.replay",
-     tw__redis_replay_command,
+     watched_replay,
      "write deny-oom",
      "write slow",
      {
@@ -209,7 +232,7 @@ static const struct command {
              GROUP("time", ONEOF, OPTIONAL, VALUE("ms", "IN", INTEGER), VALUE("unix-ms", "AT", UNIX_TIME))),
      }},
     {"tw.purge",
-     tw__redis_purge_command,
+     watched_purge,
      "write",
      "write slow",
      {
@@ -220,7 +243,7 @@ static const struct command {
          .args = ARGS(KEY("queue", 0), NAMED),
      }},
     {"tw.pause",
-     tw__redis_pause_command,
+     watched_pause,
      "write fast",
      "write fast",
      {
@@ -233,7 +256,7 @@ static const struct command {
                       GROUP("state", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("on", "ON"), WORD("off", "OFF"))),
      }},
     {"tw.cancel",
-     tw__redis_cancel_command,
+     watched_cancel,
      "write fast",
      "write fast",
      {
@@ -244,7 +267,7 @@ static const struct command {
          .args = ARGS(KEY("queue", 0), MANY("id", STRING)),
      }},
     {"tw.move",
-     tw__redis_move_command,
+     watched_move,
      "write deny-oom fast",
      "write fast",
      {
@@ -256,7 +279,7 @@ static const struct command {
                       GROUP("condition", ONEOF, OPTIONAL, WORD("gt", "GT"), WORD("lt", "LT"))),
      }},
     {"tw.promote",
-     tw__redis_promote_command,
+     watched_promote,
      "write deny-oom",
      "write slow",
      {

@@ -10,7 +10,8 @@
  *     RENAME, MOVE, SWAPDB with blocked workers       nothing: the server itself calls them (workers.c), and
  *                                                     would call in vain if their queues were awake
  *     loading starts                                  stop the ticks
- *     loading ends                                    sort the late tasks, and mend the append-only file
+ *     loading ends                                    sort the late tasks, mend the append-only file, and say
+ *                                                     how many of its commands were refused
  *     CONFIG SET                                      read the settings again that INFO warns by; wake the
  *                                                     workers, who may have waited for tickwheel.deliver yes
  *     a replica is promoted                           deliver late tasks at once
@@ -40,6 +41,7 @@
 #include "queues/queue.h"
 #include "server/aof.h"
 #include "server/config.h"
+#include "server/refused.h"
 
 /* One bit for each load that has begun and not ended, the innermost load lowest. A bit is set if its load
  * replays an AOF. */
@@ -116,6 +118,7 @@ static void on_load_end(RedisModuleCtx *ctx)
     if (replays & 1)
         tw__redis_mend_finish(ctx);
     replays >>= 1;
+    tw__redis_refused_sum(ctx);
     if (tw__redis_shared.loads > 0 && --tw__redis_shared.loads > 0)
         return;
     tw__redis_alarm_pause(false);

@@ -140,6 +140,7 @@ static void add_counts(RedisModuleInfoCtx *info)
     add_number(info, "purged", tw__redis_shared.counts.purged);
     add_number(info, "expired_tasks", tw__redis_shared.counts.expired_tasks);
     add_number(info, "evicted_tasks", tw__redis_shared.counts.evicted_tasks);
+    add_number(info, "refused_commands", tw__redis_shared.counts.refused_commands);
     for (int i = 0; i < TW__REDIS_COUNTS; i++)
         add_number(info, tw__redis_count_name[i], tw__redis_shared.queues->counts[i]);
     for (int i = TW__REDIS_DEFER_STOPPED; i < TW__REDIS_DEFERS; i++)

@@ -50,7 +50,7 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     struct tw__redis_queue *queue;
     long long cancelled = 0;
     if (argc < 3)
-        return RedisModule_WrongArity(ctx);
+        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 1))
         return REDISMODULE_OK;
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
@@ -80,10 +80,12 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 
 /* ---- TW.MOVE --------------------------------------------------------------------------------------------- */
 
-/* Returns whether the caller may write the target of the task. If not, replies with an error. */
+/* Returns whether the task is not dead, and the caller may write its target. If not, replies with an error. */
 static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
     struct tw__redis_caller caller;
+    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
+        return tw__redis_refuse(ctx, "ERR the task is dead: expected a replay, or a put in its place");
     tw__redis_caller_init(&caller, ctx);
     bool may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, task));
     if (!may)
@@ -111,7 +113,7 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     uint64_t now_ms, due;
     unsigned condition = 0;
     if (argc < 3)
-        return RedisModule_WrongArity(ctx);
+        return tw__redis_wrong_arity(ctx);
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
         !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due))
@@ -123,9 +125,6 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_queue_find(queue, hash, id);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
-        return RedisModule_ReplyWithError(ctx,
-                                          "ERR the task is dead: expected a replay, or a put in its place");
     if (!may_move(ctx, task))
         return REDISMODULE_OK;
     bool moves = tw__redis_conditions_met(condition, task, due);

@@ -52,7 +52,7 @@ bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 {
     uint64_t now_ms;
     if (argc < 2) {
-        RedisModule_WrongArity(ctx);
+        tw__redis_wrong_arity(ctx);
         return false;
     }
     int read = read_named(ctx, argv + 2, argc - 2, named), at = 2 + read, end = at + (due_ms != NULL ? 2 : 0);

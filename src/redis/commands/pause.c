@@ -55,14 +55,16 @@ int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__redis_queue *queue;
     bool on = false;
     if (argc < 2 || argc > 3)
-        return RedisModule_WrongArity(ctx);
+        return tw__redis_wrong_arity(ctx);
     if (!read_state(ctx, argv + 2, argc - 2, &on) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     bool was = queue != NULL && queue->paused;
     if (on == was)
         return RedisModule_ReplyWithLongLong(ctx, 0);
-    if (queue == NULL && tw__redis_gate_is_full(ctx)) /* a pause that ends needs no memory */
-        return RedisModule_ReplyWithError(ctx, "OOM command not allowed when used memory > 'maxmemory'.");
+    if (queue == NULL && tw__redis_gate_is_full(ctx)) { /* a pause that ends needs no memory */
+        tw__redis_refuse(ctx, "OOM command not allowed when used memory > 'maxmemory'.");
+        return REDISMODULE_OK;
+    }
     /* Logged first: a handler that learns of a new queue may end its pause. */
     RedisModule_Replicate(ctx, "TW.FIRED", "sc", argv[1], on ? "PAUSE" : "RESUME");
     tw__redis_pause_set(ctx, argv[1], queue, on);

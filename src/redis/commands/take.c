@@ -224,12 +224,14 @@ int tw__redis_take_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return REDISMODULE_OK;
     }
     if (argc < 2)
-        return RedisModule_WrongArity(ctx);
+        return tw__redis_wrong_arity(ctx);
     if (!read_take(ctx, &take, argv, argc) || !are_queues(ctx, &take))
         return REDISMODULE_OK;
     enum tw__redis_defer why = tw__redis_gate(ctx);
-    if (why == TW__REDIS_DEFER_ROLE)
-        return RedisModule_ReplyWithError(ctx, "READONLY TW.TAKE on a replica: expected a call of its primary");
+    if (why == TW__REDIS_DEFER_ROLE) {
+        tw__redis_refuse(ctx, "READONLY TW.TAKE on a replica: expected a call of its primary");
+        return REDISMODULE_OK;
+    }
     if (why == TW__REDIS_DEFER_OOM)
         take.worker.size = 0; /* a task that is taken and done makes room, and a name takes some meanwhile */
     for (int i = 0; i < take.key_count && take.taken < take.count && take.bytes < TAKE_BYTES; i++)

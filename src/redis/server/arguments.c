@@ -13,7 +13,7 @@
 #include "shared.h"
 #include "strings.h"
 
-enum { ERROR_MAX = 512, RANGE_TEXT = 96 };
+enum { RANGE_TEXT = 96 };
 enum { FAR_MS = 10000 }; /* longer than an event-loop iteration takes, but for scripts that nobody should run */
 
 bool tw__redis_argument_is(RedisModuleString *argument, const char *word)
@@ -28,13 +28,22 @@ bool tw__redis_argument_is(RedisModuleString *argument, const char *word)
 
 bool tw__redis_refuse(RedisModuleCtx *ctx, const char *format, ...)
 {
-    char error[ERROR_MAX];
+    struct tw__redis_refusal *refusal = &tw__redis_shared.refusal;
     va_list parts;
     va_start(parts, format);
-    vsnprintf(error, sizeof error, format, parts);
+    vsnprintf(refusal->text, sizeof refusal->text, format, parts);
     va_end(parts);
-    RedisModule_ReplyWithError(ctx, error);
+    refusal->ctx = ctx;
+    RedisModule_ReplyWithError(ctx, refusal->text);
     return false;
+}
+
+int tw__redis_wrong_arity(RedisModuleCtx *ctx)
+{
+    struct tw__redis_refusal *refusal = &tw__redis_shared.refusal;
+    snprintf(refusal->text, sizeof refusal->text, "ERR wrong number of arguments");
+    refusal->ctx = ctx;
+    return RedisModule_WrongArity(ctx);
 }
 
 bool tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,

@@ -15,6 +15,9 @@
 /* Replies with an error, which `format` writes. Returns false, as each function here does after an error. */
 bool tw__redis_refuse(RedisModuleCtx *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Replies with the server's own error for a wrong number of arguments. Returns REDISMODULE_OK. */
+int tw__redis_wrong_arity(RedisModuleCtx *ctx);
+
 /* Returns whether an argument is this word, without regard to case. */
 bool tw__redis_argument_is(RedisModuleString *argument, const char *word);
 

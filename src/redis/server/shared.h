@@ -36,8 +36,18 @@ struct tw__redis_counts {
     uint64_t added, cancelled, moved, expired_tasks, evicted_tasks, clock_jumps;
     uint64_t offered, taken, renewed; /* of tasks for workers */
     uint64_t replayed, purged;
+    uint64_t refused_commands; /* of the append-only file and the primary (refused.c) */
     uint64_t deferred[TW__REDIS_DEFERS];
     uint64_t tick_us_max;
+};
+
+enum { TW__REDIS_REFUSAL_MAX = 512 };
+
+/* The last error that a command has replied with, for refused.c. */
+struct tw__redis_refusal {
+    const RedisModuleCtx *ctx; /* of the command; NULL: none since the last command that writes began */
+    uint64_t told;             /* the number in the last sum */
+    char text[TW__REDIS_REFUSAL_MAX];
 };
 
 /* The state of the module. All objects that it points at are created when the module is loaded, except for
@@ -46,6 +56,7 @@ struct tw__redis_shared {
     struct tw__redis_queues *queues;
     RedisModuleType *type; /* of a key whose value is a queue */
     struct tw__redis_counts counts;
+    struct tw__redis_refusal refusal;
     RedisModuleString *put, *renew, *changes;   /* the words of the log that many commands need */
     struct tw__redis_buffer log;                /* the changes of this command; empty whenever others may run */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */

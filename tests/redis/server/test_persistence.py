@@ -10,6 +10,7 @@ import glob
 import hashlib
 import os
 import random
+import re
 import shutil
 import socket
 import struct
@@ -20,7 +21,7 @@ from harness import (PATIENCE, Broken, Raw, as_map, delivered, in_order, now_ms,
                      wait_replica_in_sync, wait_until)
 from situations import (add, aof_commands, aof_path, dead_of, digest, fill, last_transaction, let_pass,
                         logged_task, rewrite, transactions, wait_dead, wait_delivered, wait_rewritten,
-                        with_checksum, working)
+                        wait_take, with_checksum, working)
 
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
@@ -898,6 +899,88 @@ def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
                  "'text': its key has another type"):
         assert f"tickwheel: an outcome does not fit the queue {text}" in server.log()
     assert list(tasks(server.client(), "s")) == ["a"]
+
+
+WRONGTYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
+# Commands as versions before the contract have logged them, and the errors that they are by now. The key `text`
+# is a string, and the task `dead` of the queue `s` is dead.
+REFUSED_NOW = {
+    b"TW.PUT s a 5 PAYLOAD v": ("s", "ERR the time is '5': expected "),
+    b"TW.SEND s q a AT 5 FIELDS 1 v": ("s", "ERR the option is 'FIELDS': expected "),
+    b"tw.put text a AT 5 PAYLOAD v": ("text", "WRONGTYPE "),
+    b"TW.MOVE s dead AT 5": ("s", "ERR the task is dead: expected a replay"),
+    b"TW.CANCEL s": ("s", "ERR wrong number of arguments"),
+    b"TW.PAUSE s STOP": ("s", "ERR the state is 'STOP': expected "),
+    b"TW.PROMOTE s a": ("s", "ERR the word is 'a': expected ALL, or IDS "),
+    b"TW.REPLAY s IDS 2 a": ("s", "ERR IDS is '2': expected "),
+    b"TW.PURGE": ("", "ERR wrong number of arguments"),
+    b"TW.TAKE 1 s": ("s", "ERR LEASE is missing: expected "),
+    b"TW.ACK s a": ("s", "ERR the token of the last id is missing: expected "),
+    b"TW.NACK s a 1 LATER": ("s", "ERR the option is 'LATER': expected "),
+    b"TW.TOUCH s a 1 5": ("s", "ERR the option is '5': expected LEASE ms"),
+}
+ACCEPTED = b"TW.PUT s good AT 99999999999 PAYLOAD v", b"TW.MOVE s none AT 5", b"TW.PUT s good AT 5 NX PAYLOAD v"
+
+
+def with_a_dead_task(server):
+    r = server.client()
+    r.set("text", "here")
+    r.execute_command("TW.PUT", "s", "dead", "AT", 1000, "PAYLOAD", "v")
+    job = wait_take(r, "s")
+    r.execute_command("TW.NACK", "s", "dead", job.token, "DEAD")
+
+
+def refusals(server):
+    """The lines of the server's log about logged commands that were refused."""
+    return re.findall(r"tickwheel: (.*logged .* refused.*)", server.log())
+
+
+def test_a_command_of_an_append_only_file_that_is_refused_has_a_line(fleet):
+    """The server goes on after such an error, and its own line about it names no queue."""
+    server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
+    with_a_dead_task(server)
+    server.kill()
+    with open(aof_path(server), "ab") as file:
+        file.writelines(Raw.encoded(words.split()) for words in (*REFUSED_NOW, *ACCEPTED))
+    server.start()
+    *lines, total = refusals(server)
+    for line, (words, (queue, error)) in zip(lines, REFUSED_NOW.items(), strict=True):
+        name = words.split()[0].decode()
+        assert line.startswith(f"a logged {name} of the queue '{queue}' was refused: {error}")
+    assert total == f"{len(lines)} logged commands were refused since the start"
+    assert server.tw()["refused_commands"] == len(lines)
+    assert set(tasks(server.client(), "s")) == {"dead", "good"}
+
+
+def test_many_refused_commands_take_few_lines(fleet):
+    server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
+    server.client().set("text", "here")
+    server.kill()
+    with open(aof_path(server), "ab") as file:
+        file.write(100 * Raw.encoded((b"TW.CANCEL", b"text", b"a")))
+    server.start()
+    lines = refusals(server)
+    assert lines[:16] == 16 * ["a logged TW.CANCEL of the queue 'text' was refused: " + WRONGTYPE]
+    assert lines[16:] == [f"{count} logged commands were refused since the start" for count in (32, 64, 100)]
+    assert server.tw()["refused_commands"] == 100
+
+
+def test_a_command_of_the_primary_that_is_refused_has_a_line(fleet):
+    """One with too few arguments does not reach the module. A client that is refused learns so by itself."""
+    server = fleet.server()
+    with_a_dead_task(server)
+    sent = (b"TW.MOVE text a AT 5", b"TW.PUT s a 5 PAYLOAD v", *ACCEPTED)
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        server.once(*sent[0].split())
+    with own_primary(server) as link:
+        for words in (*sent, b"SET after all"):
+            link.sendall(Raw.encoded(words.split()))
+        wait_until(lambda: server.once("GET", "after") == "all")
+    first, second = refusals(server)
+    assert first == "a logged TW.MOVE of the queue 'text' was refused: " + WRONGTYPE
+    assert second.startswith("a logged TW.PUT of the queue 's' was refused: ERR ")
+    assert server.tw()["refused_commands"] == 2
+    assert list(tasks(server.client(), "s")) == ["good"]
 
 
 def settled(client, *names):
