@@ -64,6 +64,13 @@ static bool is_unread(int code, int number)
     return (code & 0xff) == SQLITE_CORRUPT && (number == EIO || number == ENXIO || number == ERANGE);
 }
 
+/* Whether the errno explains an error of the disk. The others come from questions, for example for a log that
+ * is not there. */
+static bool tells(int number)
+{
+    return number != 0 && number != ENOENT && number != EAGAIN && number != EINTR;
+}
+
 /* `number` is the errno that the call has left. For SQLite a sync without room, and any write beyond a quota,
  * is an error of the disk. */
 static int error_of(int code, int number)
@@ -87,6 +94,7 @@ static int error_of(int code, int number)
     case SQLITE_TOOBIG:
         return TW_EINVAL;
     case SQLITE_CANTOPEN:
+        return tells(number) ? tw__store_errno_error(number) : TW_EIO;
     case SQLITE_IOERR:
         return number == ENOSPC || number == EDQUOT ? TW_ENOSPACE : TW_EIO;
     case SQLITE_INTERRUPT:
@@ -95,13 +103,6 @@ static int error_of(int code, int number)
     default: /* our tables are not as we made them */
         return is_unread(code, number) ? TW_EIO : TW_ECORRUPT;
     }
-}
-
-/* Whether the errno explains an error of the disk. The others come from questions, for example for a log that
- * is not there. */
-static bool tells(int number)
-{
-    return number != 0 && number != ENOENT && number != EAGAIN && number != EINTR;
 }
 
 /* How long a connection of the caller waits for a lock; 0 too if it has a handler of its own. */
@@ -144,7 +145,8 @@ int tw__store_db_error(struct tw__store_db *db, int code, const char *doing)
                        : sqlite3_errcode(db->db) == (code & 0xff) || sqlite3_extended_errcode(db->db) == code
                            ? sqlite3_errmsg(db->db)
                            : sqlite3_errstr(code);
-    bool system = unread || ((code & 0xff) == SQLITE_IOERR && tells(number));
+    bool disk = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
+    bool system = unread || (disk && tells(number));
     if (db->size > 0)
         snprintf(db->message, db->size, "%s: %s%s%s (SQLite's code %d)", doing, text, system ? ": " : "",
                  system ? strerror(number) : "", code);

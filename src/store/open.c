@@ -166,8 +166,8 @@ static int refuse_file(struct tw__store_db *db, int code, const char *path, bool
     if ((code & 0xff) != SQLITE_CANTOPEN || number == 0)
         return tw__store_db_error(db, code, "open");
     number = asked != 0 ? asked : number;
-    tw__store_db_error(db, code, strerror(number));
-    return tw__store_errno_error(number);
+    return tw__store_db_refuse(db, tw__store_errno_error(number), "%s: %s (SQLite's code %d)", strerror(number),
+                               sqlite3_errmsg(db->db), code);
 }
 
 /* Explains an error of the first reading. SQLite makes its log beside the file, and may not be able to. */
