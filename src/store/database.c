@@ -21,6 +21,8 @@
 #include <base/utf8.h>
 #include <task/limits.h>
 
+#include "meta.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -380,16 +382,33 @@ static bool has_column(struct tw__store_db *db, const char *name)
            SQLITE_OK;
 }
 
-/* Reads the format of tables that have other columns. Returns: TW_EFORMAT with a message; `error`: that could
- * not be read either. */
+/* Checks the format in a row of tw_meta. All formats are whole numbers. */
+static int check_format(struct tw__store_db *db, sqlite3_stmt *row)
+{
+    int64_t format = sqlite3_column_int64(row, 0);
+    if (sqlite3_column_type(row, 0) != SQLITE_INTEGER)
+        return tw__store_db_refuse(db, TW_EFORMAT,
+                                   "the format in tw_meta is no whole number: it is another program's");
+    return format == TW__STORE_FORMAT ? 0 : refuse_format(db, format);
+}
+
+static int refuse_column(struct tw__store_db *db, const char *name)
+{
+    return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta has no column %s: it is another program's", name);
+}
+
+/* Reads the format of tables that may have other columns. Returns: TW_EFORMAT with a message; `error`: tw_meta
+ * is not the reason, or could not be read either. */
 static int explain_format(struct tw__store_db *db, int error)
 {
+    static const char *const columns[] = {TW__STORE_META_COLUMNS};
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_META_FORMAT, &error);
-    int64_t format = TW__STORE_FORMAT;
-    if (row != NULL && sqlite3_step(row) == SQLITE_ROW)
-        format = sqlite3_column_int64(row, 0);
+    int refused = row != NULL && sqlite3_step(row) == SQLITE_ROW ? check_format(db, row) : 0;
     sqlite3_reset(row);
-    return format != TW__STORE_FORMAT ? refuse_format(db, format) : error;
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0] && refused == 0; i++)
+        if (!has_column(db, columns[i]))
+            refused = refuse_column(db, columns[i]);
+    return refused != 0 ? refused : error;
 }
 
 /* Each format has a column of this name, but those before the first release had rows of names and values. */
@@ -401,7 +420,7 @@ int tw__store_db_explain(struct tw__store_db *db, int error)
         return explain_format(db, error);
     if (has_column(db, "name") && has_column(db, "value"))
         return refuse_format(db, 0);
-    return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta has no column format: it is another program's");
+    return refuse_column(db, "format");
 }
 
 static uint64_t option_in(sqlite3_stmt *row, int column, enum tw__task_number which, uint64_t usual)
@@ -445,10 +464,10 @@ static void read_defaults(struct tw__store_db *db, sqlite3_stmt *meta)
  * than a part of our work, no number comes twice among the tasks. */
 static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
 {
-    int64_t format = sqlite3_column_int64(meta, 0);
     uint64_t most = (uint64_t)sqlite3_column_int64(meta, 5);
-    if (format != TW__STORE_FORMAT)
-        return refuse_format(db, format);
+    int error = check_format(db, meta);
+    if (error != 0)
+        return error;
     db->seq = db->written_seq = (uint64_t)sqlite3_column_int64(meta, 1);
     db->run = (uint64_t)sqlite3_column_int64(meta, 2);
     db->changes = (uint64_t)sqlite3_column_int64(meta, 3);

@@ -212,7 +212,17 @@ static void a_tw_meta_of_another_program_is_told_as_such(void **state)
     other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(id, about); CREATE TABLE tw_task(id)");
     assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
     assert_string_equal(text, "tw_meta has no column format: it is another program's");
-    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM sqlite_schema"), "tw_meta,tw_task");
+    other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(format)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "tw_meta has no column seq: it is another program's");
+    other_ask(db, "INSERT INTO tw_meta VALUES (1)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "tw_meta has no column seq: it is another program's");
+    other_ask(db, "UPDATE tw_meta SET format = 'abc'");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "the format in tw_meta is no whole number: it is another program's");
+    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM sqlite_schema ORDER BY name"),
+                        "tw_task,tw_meta");
     sqlite3_close(db);
 }
 
