@@ -14,6 +14,12 @@
  * before a call began is always seen. A rename during the call may come too late to be seen. (Rejected: to ask
  * SQLite alone, by SQLITE_FCNTL_HAS_MOVED. It compares no devices, and a disk that is mounted over the path may
  * have the same inode.)
+ *
+ * The log and its index are parts of the file: SQLite goes on with them too when they have been removed, and
+ * the next process makes new ones. Then neither process sees the writes of the other. So a transaction compares
+ * all three files. They stay the same while any connection is open: SQLite cuts the log, and writes it from its
+ * beginning, but removes it only with the last connection. If somebody removes the log within the microseconds
+ * from the first reading of a connection to its look at the log, nobody can tell.
  */
 #include "database.h"
 
@@ -332,37 +338,97 @@ static int refuse_lost(struct tw__store_db *db, const char *what)
     return tw__store_db_refuse(db, TW_EREPLACED, "the file was %s while it was open: open it again", what);
 }
 
-int tw__store_db_identify(struct tw__store_db *db)
+static struct tw__store_file file_at(const char *path)
 {
     struct stat status;
-    if (stat(sqlite3_db_filename(db->db, db->schema), &status) == 0)
-        db->file = (struct tw__store_file){status.st_dev, status.st_ino};
+    bool there = stat(path, &status) == 0;
+    return there ? (struct tw__store_file){status.st_dev, status.st_ino} : (struct tw__store_file){0, 0};
+}
+
+int tw__store_db_identify(struct tw__store_db *db)
+{
+    db->files.main = file_at(sqlite3_db_filename(db->db, db->schema));
     return has_moved(db) ? refuse_lost(db, "replaced") : 0; /* between its opening and this call */
 }
 
-/* If the system does not tell, for example because the process has given up its rights, nothing is proved. */
-enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db)
+static void name_index(const char *path, char index[TW__STORE_PATH])
 {
-    const char *path = sqlite3_db_filename(db->db, db->schema);
-    struct stat status;
-    if (path == NULL || path[0] == '\0')
-        return TW__STORE_THERE; /* the caller's, in memory */
-    if (stat(path, &status) != 0)
-        return errno == ENOENT || errno == ENOTDIR ? TW__STORE_REMOVED : TW__STORE_THERE;
-    bool same = db->file.inode != 0 ? status.st_dev == db->file.device && status.st_ino == db->file.inode
-                                    : !has_moved(db);
-    return same ? TW__STORE_THERE : TW__STORE_REPLACED;
+    snprintf(index, TW__STORE_PATH, "%s-shm", path);
 }
 
-int tw__store_db_check_file(struct tw__store_db *db)
+void tw__store_db_identify_log(struct tw__store_db *db)
 {
-    enum tw__store_found found = tw__store_db_find_file(db);
-    return found == TW__STORE_THERE ? 0 : refuse_lost(db, found == TW__STORE_REMOVED ? "removed" : "replaced");
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    char index[TW__STORE_PATH];
+    name_index(path, index);
+    db->files.log = file_at(sqlite3_filename_wal(path));
+    db->files.index = file_at(index);
+}
+
+enum found { THERE, REMOVED, REPLACED };
+
+/* Whether this file is at the path. If the system does not tell, for example because the process has given up
+ * its rights, nothing is proved. */
+static enum found find_at(const struct tw__store_file *file, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? REMOVED : THERE;
+    bool same = file->inode == 0 || (status.st_dev == file->device && status.st_ino == file->inode);
+    return same ? THERE : REPLACED;
+}
+
+/* The same of the log, or its index. A VFS may have none. */
+static enum found find_beside(const struct tw__store_file *file, const char *path)
+{
+    return file->inode != 0 ? find_at(file, path) : THERE;
+}
+
+/* Whether all files of the connection are there. If one is not, *end is the ending of its path. */
+static enum found find_all(const struct tw__store_db *db, const char **end)
+{
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    char index[TW__STORE_PATH];
+    *end = "";
+    if (path == NULL || path[0] == '\0')
+        return THERE; /* the caller's, in memory */
+    enum found found = find_at(&db->files.main, path);
+    if (found == THERE && db->files.main.inode == 0 && has_moved(db))
+        found = REPLACED;
+    if (found != THERE)
+        return found;
+    *end = "-wal";
+    found = find_beside(&db->files.log, sqlite3_filename_wal(path));
+    if (found != THERE || db->files.index.inode == 0)
+        return found;
+    *end = "-shm";
+    name_index(path, index);
+    return find_beside(&db->files.index, index);
+}
+
+bool tw__store_db_has_files(const struct tw__store_db *db)
+{
+    const char *end;
+    return find_all(db, &end) == THERE;
+}
+
+int tw__store_db_check_files(struct tw__store_db *db)
+{
+    const char *end, *what;
+    enum found found = find_all(db, &end);
+    if (found == THERE)
+        return 0;
+    what = found == REMOVED ? "removed" : "replaced";
+    if (end[0] == '\0')
+        return refuse_lost(db, what);
+    return tw__store_db_refuse(db, TW_EREPLACED,
+                               "%.400s%s, a part of the file, was %s while it was open: open the file again",
+                               sqlite3_db_filename(db->db, db->schema), end, what);
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
 {
-    int error = tw__store_db_do(db, which, "begin"), replaced = tw__store_db_check_file(db);
+    int error = tw__store_db_do(db, which, "begin"), replaced = tw__store_db_check_files(db);
     return replaced != 0 ? replaced : error; /* an error of SQLite may follow from that */
 }
 
