@@ -77,8 +77,9 @@
  *             the change is not seen, but it may be in SQLite's log: if the process dies then, the next one may
  *             find it made.
  *   Replaced  A call returns TW_EREPLACED, and changes nothing, if the file was removed, or another file has
- *             taken its place, before the call began. Close the store and open it again. If that happens during
- *             a call, its change may be lost with the old file.
+ *             taken its place, before the call began. So it does if that has happened to the log of SQLite or
+ *             its index, whose names end in "-wal" and "-shm". Close the store and open it again. If that
+ *             happens during a call, its change may be lost with the old file.
  *   Fork      Every call requires that this process opened the store. A child of fork() must not use a store
  *             of its parent, and must not close it. While the child lives and calls no exec function, it
  *             keeps the lock of a parent that ran the tasks, also after the parent's end.
@@ -526,11 +527,12 @@ enum { TW_STORE_RUN_STANDBY = 1 };
  *     the queue, the id and the error. Further failures of the call are not told.
  *   - TW_EDEAD: a task has died; the message is of the same kind.
  *   - TW_EDAMAGED: a task whose turn has come has a row that is damaged: its id has 0 bytes or more than
- *     TW_STORE_ANY_ID_MAX, or its due_ms is no time. It is not called, and the others are. The message names
- *     the queue, the fault, and the statement of SQL that removes the row.
- *   - TW_EREPLACED: the last news. The file, or the file with the lock, was removed or replaced, and the run
- *     has ended. No handler begins any more, no answer is written, and another process may run the tasks. The
- *     program calls tw_store_stop(), and opens the store again if it shall run the file that is there now.
+ *     TW_STORE_ANY_ID_MAX, or its due_ms is no time. It is not called, and the others are. The message names the
+ *     queue, the fault, and the statement of SQL that removes the row.
+ *   - TW_EREPLACED: the last news. The file, its log, or the file with the lock was removed or replaced, and
+ *     the run has ended. No handler begins any more, no answer is written, and another process may run the
+ *     tasks. The program calls tw_store_stop(), and opens the store again if it shall run the file that is
+ *     there now.
  *   - Any other error: the store could not read or write while it ran, and tries again within a second. It is
  *     called again after each try that has failed.
  *   - 0: now it could, for the first time after such an error. If a claim had failed, other than for a lock or
@@ -562,7 +564,7 @@ struct tw_store_run_options {
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
  * ends with the process. Do not remove that file: another process could begin then. The first one notices, and
  * its run ends (TW_EREPLACED, see tw_store_error_fn), but calls that are under way may come twice. A run ends
- * so too when the store's file is removed or replaced.
+ * so too when the store's file or its log is removed or replaced.
  *
  * Changes by other connections and processes are seen soon after their commit has returned: within a quarter of
  * the time that its sync has taken, and at most half a second. That is within milliseconds on most disks. If a

@@ -71,7 +71,7 @@ void tw__store_check_begin(struct tw__store_check *check, const struct tw__store
 {
     check->db.db = db->db;
     check->db.schema = db->schema;
-    check->db.file = db->file;
+    check->db.files = db->files;
     check->db.message = check->message;
     check->db.size = sizeof check->message;
     check->count = find_count(db->db);
@@ -118,7 +118,7 @@ bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_j
 {
     uint64_t known = atomic_load(&check->known);
     bool young = now_ns <= job->claimed_ns + YOUNG_NS;
-    if (!young && (tw__store_job_is_late(job) || tw__store_db_find_file(&check->db) != TW__STORE_THERE))
+    if (!young && (tw__store_job_is_late(job) || !tw__store_db_has_files(&check->db)))
         return false;
     if (check->count != NULL && job->series == series_of(known) && *check->count == (uint32_t)known)
         return true;

@@ -14,12 +14,20 @@
  * before a call began is always seen. A rename during the call may come too late to be seen. (Rejected: to ask
  * SQLite alone, by SQLITE_FCNTL_HAS_MOVED. It compares no devices, and a disk that is mounted over the path may
  * have the same inode.)
+ *
+ * The log and its index are parts of the file: SQLite goes on with them too when they have been removed, and
+ * the next process makes new ones. Then neither process sees the writes of the other. So a transaction compares
+ * all three files. They stay the same while any connection is open: SQLite cuts the log, and writes it from its
+ * beginning, but removes it only with the last connection. If somebody removes the log within the microseconds
+ * from the first reading of a connection to its look at the log, nobody can tell.
  */
 #include "database.h"
 
 #include <base/error_text.h>
 #include <base/utf8.h>
 #include <task/limits.h>
+
+#include "meta.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -64,6 +72,13 @@ static bool is_unread(int code, int number)
     return (code & 0xff) == SQLITE_CORRUPT && (number == EIO || number == ENXIO || number == ERANGE);
 }
 
+/* Whether the errno explains an error of the disk. The others come from questions, for example for a log that
+ * is not there. */
+static bool tells(int number)
+{
+    return number != 0 && number != ENOENT && number != EAGAIN && number != EINTR;
+}
+
 /* `number` is the errno that the call has left. For SQLite a sync without room, and any write beyond a quota,
  * is an error of the disk. */
 static int error_of(int code, int number)
@@ -87,6 +102,7 @@ static int error_of(int code, int number)
     case SQLITE_TOOBIG:
         return TW_EINVAL;
     case SQLITE_CANTOPEN:
+        return tells(number) ? tw__store_errno_error(number) : TW_EIO;
     case SQLITE_IOERR:
         return number == ENOSPC || number == EDQUOT ? TW_ENOSPACE : TW_EIO;
     case SQLITE_INTERRUPT:
@@ -95,13 +111,6 @@ static int error_of(int code, int number)
     default: /* our tables are not as we made them */
         return is_unread(code, number) ? TW_EIO : TW_ECORRUPT;
     }
-}
-
-/* Whether the errno explains an error of the disk. The others come from questions, for example for a log that
- * is not there. */
-static bool tells(int number)
-{
-    return number != 0 && number != ENOENT && number != EAGAIN && number != EINTR;
 }
 
 /* How long a connection of the caller waits for a lock; 0 too if it has a handler of its own. */
@@ -144,7 +153,8 @@ int tw__store_db_error(struct tw__store_db *db, int code, const char *doing)
                        : sqlite3_errcode(db->db) == (code & 0xff) || sqlite3_extended_errcode(db->db) == code
                            ? sqlite3_errmsg(db->db)
                            : sqlite3_errstr(code);
-    bool system = unread || ((code & 0xff) == SQLITE_IOERR && tells(number));
+    bool disk = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
+    bool system = unread || (disk && tells(number));
     if (db->size > 0)
         snprintf(db->message, db->size, "%s: %s%s%s (SQLite's code %d)", doing, text, system ? ": " : "",
                  system ? strerror(number) : "", code);
@@ -328,37 +338,97 @@ static int refuse_lost(struct tw__store_db *db, const char *what)
     return tw__store_db_refuse(db, TW_EREPLACED, "the file was %s while it was open: open it again", what);
 }
 
-int tw__store_db_identify(struct tw__store_db *db)
+static struct tw__store_file file_at(const char *path)
 {
     struct stat status;
-    if (stat(sqlite3_db_filename(db->db, db->schema), &status) == 0)
-        db->file = (struct tw__store_file){status.st_dev, status.st_ino};
+    bool there = stat(path, &status) == 0;
+    return there ? (struct tw__store_file){status.st_dev, status.st_ino} : (struct tw__store_file){0, 0};
+}
+
+int tw__store_db_identify(struct tw__store_db *db)
+{
+    db->files.main = file_at(sqlite3_db_filename(db->db, db->schema));
     return has_moved(db) ? refuse_lost(db, "replaced") : 0; /* between its opening and this call */
 }
 
-/* If the system does not tell, for example because the process has given up its rights, nothing is proved. */
-enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db)
+static void name_index(const char *path, char index[TW__STORE_PATH])
 {
-    const char *path = sqlite3_db_filename(db->db, db->schema);
-    struct stat status;
-    if (path == NULL || path[0] == '\0')
-        return TW__STORE_THERE; /* the caller's, in memory */
-    if (stat(path, &status) != 0)
-        return errno == ENOENT || errno == ENOTDIR ? TW__STORE_REMOVED : TW__STORE_THERE;
-    bool same = db->file.inode != 0 ? status.st_dev == db->file.device && status.st_ino == db->file.inode
-                                    : !has_moved(db);
-    return same ? TW__STORE_THERE : TW__STORE_REPLACED;
+    snprintf(index, TW__STORE_PATH, "%s-shm", path);
 }
 
-int tw__store_db_check_file(struct tw__store_db *db)
+void tw__store_db_identify_log(struct tw__store_db *db)
 {
-    enum tw__store_found found = tw__store_db_find_file(db);
-    return found == TW__STORE_THERE ? 0 : refuse_lost(db, found == TW__STORE_REMOVED ? "removed" : "replaced");
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    char index[TW__STORE_PATH];
+    name_index(path, index);
+    db->files.log = file_at(sqlite3_filename_wal(path));
+    db->files.index = file_at(index);
+}
+
+enum found { THERE, REMOVED, REPLACED };
+
+/* Whether this file is at the path. If the system does not tell, for example because the process has given up
+ * its rights, nothing is proved. */
+static enum found find_at(const struct tw__store_file *file, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? REMOVED : THERE;
+    bool same = file->inode == 0 || (status.st_dev == file->device && status.st_ino == file->inode);
+    return same ? THERE : REPLACED;
+}
+
+/* The same of the log, or its index. A VFS may have none. */
+static enum found find_beside(const struct tw__store_file *file, const char *path)
+{
+    return file->inode != 0 ? find_at(file, path) : THERE;
+}
+
+/* Whether all files of the connection are there. If one is not, *end is the ending of its path. */
+static enum found find_all(const struct tw__store_db *db, const char **end)
+{
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    char index[TW__STORE_PATH];
+    *end = "";
+    if (path == NULL || path[0] == '\0')
+        return THERE; /* the caller's, in memory */
+    enum found found = find_at(&db->files.main, path);
+    if (found == THERE && db->files.main.inode == 0 && has_moved(db))
+        found = REPLACED;
+    if (found != THERE)
+        return found;
+    *end = "-wal";
+    found = find_beside(&db->files.log, sqlite3_filename_wal(path));
+    if (found != THERE || db->files.index.inode == 0)
+        return found;
+    *end = "-shm";
+    name_index(path, index);
+    return find_beside(&db->files.index, index);
+}
+
+bool tw__store_db_has_files(const struct tw__store_db *db)
+{
+    const char *end;
+    return find_all(db, &end) == THERE;
+}
+
+int tw__store_db_check_files(struct tw__store_db *db)
+{
+    const char *end, *what;
+    enum found found = find_all(db, &end);
+    if (found == THERE)
+        return 0;
+    what = found == REMOVED ? "removed" : "replaced";
+    if (end[0] == '\0')
+        return refuse_lost(db, what);
+    return tw__store_db_refuse(db, TW_EREPLACED,
+                               "%.400s%s, a part of the file, was %s while it was open: open the file again",
+                               sqlite3_db_filename(db->db, db->schema), end, what);
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
 {
-    int error = tw__store_db_do(db, which, "begin"), replaced = tw__store_db_check_file(db);
+    int error = tw__store_db_do(db, which, "begin"), replaced = tw__store_db_check_files(db);
     return replaced != 0 ? replaced : error; /* an error of SQLite may follow from that */
 }
 
@@ -378,16 +448,33 @@ static bool has_column(struct tw__store_db *db, const char *name)
            SQLITE_OK;
 }
 
-/* Reads the format of tables that have other columns. Returns: TW_EFORMAT with a message; `error`: that could
- * not be read either. */
+/* Checks the format in a row of tw_meta. All formats are whole numbers. */
+static int check_format(struct tw__store_db *db, sqlite3_stmt *row)
+{
+    int64_t format = sqlite3_column_int64(row, 0);
+    if (sqlite3_column_type(row, 0) != SQLITE_INTEGER)
+        return tw__store_db_refuse(db, TW_EFORMAT,
+                                   "the format in tw_meta is no whole number: it is another program's");
+    return format == TW__STORE_FORMAT ? 0 : refuse_format(db, format);
+}
+
+static int refuse_column(struct tw__store_db *db, const char *name)
+{
+    return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta has no column %s: it is another program's", name);
+}
+
+/* Reads the format of tables that may have other columns. Returns: TW_EFORMAT with a message; `error`: tw_meta
+ * is not the reason, or could not be read either. */
 static int explain_format(struct tw__store_db *db, int error)
 {
+    static const char *const columns[] = {TW__STORE_META_COLUMNS};
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_META_FORMAT, &error);
-    int64_t format = TW__STORE_FORMAT;
-    if (row != NULL && sqlite3_step(row) == SQLITE_ROW)
-        format = sqlite3_column_int64(row, 0);
+    int refused = row != NULL && sqlite3_step(row) == SQLITE_ROW ? check_format(db, row) : 0;
     sqlite3_reset(row);
-    return format != TW__STORE_FORMAT ? refuse_format(db, format) : error;
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0] && refused == 0; i++)
+        if (!has_column(db, columns[i]))
+            refused = refuse_column(db, columns[i]);
+    return refused != 0 ? refused : error;
 }
 
 /* Each format has a column of this name, but those before the first release had rows of names and values. */
@@ -399,7 +486,7 @@ int tw__store_db_explain(struct tw__store_db *db, int error)
         return explain_format(db, error);
     if (has_column(db, "name") && has_column(db, "value"))
         return refuse_format(db, 0);
-    return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta has no column format: it is another program's");
+    return refuse_column(db, "format");
 }
 
 static uint64_t option_in(sqlite3_stmt *row, int column, enum tw__task_number which, uint64_t usual)
@@ -443,10 +530,10 @@ static void read_defaults(struct tw__store_db *db, sqlite3_stmt *meta)
  * than a part of our work, no number comes twice among the tasks. */
 static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
 {
-    int64_t format = sqlite3_column_int64(meta, 0);
     uint64_t most = (uint64_t)sqlite3_column_int64(meta, 5);
-    if (format != TW__STORE_FORMAT)
-        return refuse_format(db, format);
+    int error = check_format(db, meta);
+    if (error != 0)
+        return error;
     db->seq = db->written_seq = (uint64_t)sqlite3_column_int64(meta, 1);
     db->run = (uint64_t)sqlite3_column_int64(meta, 2);
     db->changes = (uint64_t)sqlite3_column_int64(meta, 3);

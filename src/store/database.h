@@ -245,9 +245,17 @@ enum tw__store_statement {
 
 enum { TW__STORE_FORMAT = 1 }; /* of the tables in schema.sql */
 
+enum { TW__STORE_PATH = 4352 }; /* bytes that hold a path of SQLite's, and an ending */
+
 /* A file, whatever its name is. */
 struct tw__store_file {
     uint64_t device, inode; /* inode 0: it is not known */
+};
+
+/* The files that a connection has open: the file of the store, and the log and the log's index beside it. They
+ * are not known for a connection of the caller. */
+struct tw__store_files {
+    struct tw__store_file main, log, index;
 };
 
 /* The numbers of tw_meta, as a transaction has found them. */
@@ -257,8 +265,8 @@ struct tw__store_seen {
 
 struct tw__store_db {
     sqlite3 *db;
-    struct tw__store_file file; /* that the connection has open; not known for a connection of the caller */
-    const char *schema;         /* not quoted */
+    struct tw__store_files files;
+    const char *schema; /* not quoted */
     sqlite3_stmt *statement[TW__STORE_STATEMENTS];
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
@@ -329,7 +337,7 @@ int tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, 
 /* Runs a statement without parameters. Returns: 0 or an error. */
 int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing);
 
-/* Begins a transaction, with TW__STORE_BEGIN or TW__STORE_BEGIN_READ, and checks the file. The caller rolls
+/* Begins a transaction, with TW__STORE_BEGIN or TW__STORE_BEGIN_READ, and checks the files. The caller rolls
  * back after an error. Returns: 0, TW_EREPLACED, or another error. */
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which);
 
@@ -365,12 +373,15 @@ bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__
  * path any more. */
 int tw__store_db_identify(struct tw__store_db *db);
 
-/* Whether the path of the connection names the file that it has open. From any thread. */
-enum tw__store_found { TW__STORE_THERE, TW__STORE_REMOVED, TW__STORE_REPLACED };
-enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db);
+/* Notes which log and which index the connection has opened, right after its first reading, which opens
+ * them. */
+void tw__store_db_identify_log(struct tw__store_db *db);
 
-/* Checks that the file is there. Returns: 0, or TW_EREPLACED with a message. */
-int tw__store_db_check_file(struct tw__store_db *db);
+/* Returns whether the files of the connection are at their paths. From any thread. */
+bool tw__store_db_has_files(const struct tw__store_db *db);
+
+/* Checks the same. Returns: 0, or TW_EREPLACED with a message. */
+int tw__store_db_check_files(struct tw__store_db *db);
 
 /* Whether the file is marked as restored, in a transaction: an odd number is the mark. */
 static inline bool tw__store_db_is_marked(const struct tw__store_db *db)

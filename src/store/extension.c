@@ -17,6 +17,8 @@
 
 #include <base/when.h>
 
+#include "meta.h"
+
 #include <sqlite3ext.h>
 #include <time.h>
 
@@ -201,12 +203,39 @@ static bool has_column(sqlite3 *db, const char *name)
            SQLITE_OK;
 }
 
+/* Returns the first column of ours that tw_meta does not have; NULL: it has them all, or SQLite has failed. */
+static const char *missing_column(sqlite3 *db)
+{
+    static const char *const columns[] = {TW__STORE_META_COLUMNS};
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
+        if (sqlite3_table_column_metadata(db, "main", "tw_meta", columns[i], NULL, NULL, NULL, NULL, NULL) ==
+            SQLITE_ERROR)
+            return columns[i];
+    return NULL;
+}
+
+/* Returns the format in tw_meta, as format_of() does. All formats are whole numbers. */
+static char *whole_format_of(sqlite3 *db, char **refused)
+{
+    char *format = answer_of(db, "SELECT iif(typeof(format) = 'integer', format, '') FROM main.tw_meta");
+    const char *missing = format == NULL || strcmp(format, "1") == 0 ? missing_column(db) : NULL;
+    if (missing != NULL)
+        *refused = sqlite3_mprintf("tw_install: tw_meta has no column %s: it is another program's", missing);
+    else if (format != NULL && format[0] == '\0')
+        *refused =
+            sqlite3_mprintf("tw_install: the format in tw_meta is no whole number: it is another program's");
+    else
+        return format;
+    sqlite3_free(format);
+    return NULL;
+}
+
 /* Returns the format of the tables, which sqlite3_free() frees. Before the first release tw_meta had rows of
  * names and values. NULL: SQLite has failed, or *refused has a text. */
 static char *format_of(sqlite3 *db, char **refused)
 {
     if (has_column(db, "format"))
-        return answer_of(db, "SELECT format FROM main.tw_meta");
+        return whole_format_of(db, refused);
     if (has_column(db, "name") && has_column(db, "value"))
         return sqlite3_mprintf("0");
     *refused = sqlite3_mprintf("tw_install: tw_meta has no column format: it is another program's");

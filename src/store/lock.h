@@ -8,7 +8,6 @@
 #include "database.h"
 
 enum {
-    TW__STORE_PATH = 4352,   /* bytes that hold a path of SQLite's, and our ending */
     TW__STORE_RUN_TEXT = 200 /* bytes that hold the names of a run's queues, for people */
 };
 

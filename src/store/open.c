@@ -166,8 +166,8 @@ static int refuse_file(struct tw__store_db *db, int code, const char *path, bool
     if ((code & 0xff) != SQLITE_CANTOPEN || number == 0)
         return tw__store_db_error(db, code, "open");
     number = asked != 0 ? asked : number;
-    tw__store_db_error(db, code, strerror(number));
-    return tw__store_errno_error(number);
+    return tw__store_db_refuse(db, tw__store_errno_error(number), "%s: %s (SQLite's code %d)", strerror(number),
+                               sqlite3_errmsg(db->db), code);
 }
 
 /* Explains an error of the first reading. SQLite makes its log beside the file, and may not be able to. */
@@ -204,6 +204,7 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     if (error == TW_EIO || error == TW_EREADONLY)
         error = explain_reading(db, error, path);
     if (error == 0) {
+        tw__store_db_identify_log(db);
         char settings[sizeof PRAGMAS + sizeof "NORMAL" + 3 * sizeof "2147483647"];
         sqlite3_snprintf(sizeof settings, settings, PRAGMAS,
                          options->flags & TW_STORE_OPEN_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES,
@@ -232,9 +233,13 @@ void tw__store_cut_log(struct tw__store_db *db, uint64_t most, uint64_t busy_ms)
     sqlite3_busy_timeout(db->db, (int)busy_ms);
 }
 
+/* SQLite moves the log into the file with the last connection, and removes the log by its name. A log that was
+ * removed would bring back pages that others have changed since, and the log at its path would be theirs. */
 void tw__store_close(struct tw__store_db *db)
 {
     tw__store_db_fini(db);
+    if (db->db != NULL && !tw__store_db_has_files(db))
+        sqlite3_db_config(db->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(db->db);
     db->db = NULL;
 }

@@ -165,7 +165,7 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
 {
     struct tw__store_db *db = &runner->window.db;
     struct tw__store_count count = {.table = &runner->table};
-    int error = tw__store_db_check_file(db);
+    int error = tw__store_db_check_files(db);
     if (error == 0)
         error = tw__store_lock_take(db, runner->queues, &runner->file_lock);
     if (error != 0)
@@ -401,7 +401,7 @@ static bool has_files(struct tw__store_runner *runner)
 {
     struct tw__store_db *db = &runner->window.db;
     int error = runner->lost;
-    if (error == 0 && (error = tw__store_db_check_file(db)) == 0)
+    if (error == 0 && (error = tw__store_db_check_files(db)) == 0)
         error = tw__store_lock_check(db, &runner->file_lock);
     if (error != 0 && runner->lost == 0)
         fail(runner, error, db->message);

@@ -60,7 +60,7 @@ static int open_both(struct tw_store *store, const char *path, char *message, si
     if (error == 0)
         error = tw__store_open(reader, path, &store->options);
     if (error == 0) /* the reader may have opened another file, which has replaced this one meanwhile */
-        error = tw__store_db_check_file(writer);
+        error = tw__store_db_check_files(writer);
     bind_message(writer, store->writer.message, sizeof store->writer.message);
     bind_message(reader, store->reader->message, sizeof store->reader->message);
     return error;
@@ -231,9 +231,12 @@ int tw_store_flush(struct tw_store *store)
         return tw__store_commit(store, nothing, NULL, true);
     char message[TW_STORE_MESSAGE_SIZE];
     const struct tw__store_db *open = &store->reader->db;
-    struct tw__store_db db = {
-        .db = open->db, .file = open->file, .schema = open->schema, .message = message, .size = sizeof message};
-    int error = tw__store_db_check_file(&db); /* without the reader's lock: somebody may be scanning */
+    struct tw__store_db db = {.db = open->db,
+                              .files = open->files,
+                              .schema = open->schema,
+                              .message = message,
+                              .size = sizeof message};
+    int error = tw__store_db_check_files(&db); /* without the reader's lock: somebody may be scanning */
     return error == 0 ? 0 : tw__store_failed(store, error, message);
 }
 
@@ -245,7 +248,7 @@ static int apply_inside(struct tw__store_db *db, struct tw_store_change *changes
 {
     int error = tw__store_db_explain(db, tw__store_db_do(db, TW__STORE_LOCK, "begin"));
     if (error == 0)
-        error = tw__store_db_check_file(db);
+        error = tw__store_db_check_files(db);
     if (error == 0)
         error = tw__store_db_begin_seq(db);
     if (error == 0)

@@ -16,8 +16,8 @@
  *
  * A busy log costs little: a hint within two milliseconds of another one waits, and then one look serves both.
  *
- * The folder is watched too, because the log may be made anew, and because the file or the lock may be removed
- * or replaced: each event wakes the runner. A look every 30 seconds finds commits for which there was no hint.
+ * The folder is watched too, because the file, its log or the lock may be removed or replaced: each event wakes
+ * the runner. A look every 30 seconds finds commits for which there was no hint.
  * If the system reports no files at all, there is a look every 100 ms.
  */
 #include "watch.h"
@@ -48,18 +48,11 @@ enum { FOLDER_EVENTS = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_
 
 /* ---- beginning ------------------------------------------------------------------------------------------- */
 
-static void watch_log(struct tw__store_watch *watch)
-{
-    watch->log = inotify_add_watch(watch->files, watch->path, IN_MODIFY);
-}
-
 /* Without a watch on the folder `files` becomes -1. */
-static void watch_files(struct tw__store_watch *watch)
+static void watch_files(struct tw__store_watch *watch, const char *log)
 {
     char folder[TW__STORE_PATH];
-    size_t size = (size_t)(watch->name - watch->path);
-    memcpy(folder, watch->path, size);
-    folder[size] = '\0';
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(log, '/') - log + 1), log);
     watch->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (watch->files < 0)
         return;
@@ -68,15 +61,13 @@ static void watch_files(struct tw__store_watch *watch)
         watch->files = -1;
         return;
     }
-    watch_log(watch);
+    watch->log = inotify_add_watch(watch->files, log, IN_MODIFY);
 }
 
+/* SQLite's name of the file is its whole path. */
 void tw__store_watch_begin(struct tw__store_watch *watch, struct tw__store_db *db)
 {
-    snprintf(watch->path, sizeof watch->path, "%s-wal", sqlite3_db_filename(db->db, "main"));
-    const char *slash = strrchr(watch->path, '/');
-    watch->name = slash != NULL ? slash + 1 : watch->path;
-    watch_files(watch);
+    watch_files(watch, sqlite3_filename_wal(sqlite3_db_filename(db->db, "main")));
     watch->look_ns = tw__store_monotonic();
 }
 
@@ -143,11 +134,7 @@ static void read_files(struct tw__store_watch *watch, uint64_t now_ns)
     ssize_t size = read(watch->files, events, sizeof events);
     for (ssize_t at = 0; at < size;) {
         const struct inotify_event *event = (const void *)&events[at];
-        bool made = (event->mask & (IN_CREATE | IN_MOVED_TO)) != 0 && event->len > 0 &&
-                    strcmp(event->name, watch->name) == 0;
-        if (made)
-            watch_log(watch);
-        if (made || event->wd == watch->log || (event->mask & IN_Q_OVERFLOW))
+        if (event->wd == watch->log || (event->mask & IN_Q_OVERFLOW))
             take_hint(watch, now_ns);
         at += (ssize_t)(sizeof *event + event->len);
     }

@@ -5,26 +5,24 @@
 #ifndef TW_STORE_WATCH_H
 #define TW_STORE_WATCH_H
 
-#include "lock.h"
+#include "database.h"
 
 struct tw__store_watch {
-    int timer, wake, files;    /* descriptors; files: -1 if the system reports no files */
-    int log;                   /* the number of the watch on the log; -1: it is not watched */
-    uint64_t armed_ms;         /* the timer's time; 0: none */
-    uint64_t hint_ns;          /* when the log was last written to; 0: not for a while */
-    uint64_t hold_ns;          /* until when further hints wait */
-    uint64_t look_ns;          /* when to look at the file again */
-    bool busy;                 /* hints come one after the other */
-    bool stepped;              /* the system's clock was set */
-    char path[TW__STORE_PATH]; /* of the log */
-    const char *name;          /* of the log in its folder: the end of the path */
+    int timer, wake, files; /* descriptors; files: -1 if the system reports no files */
+    int log;                /* the number of the watch on the log; -1: it is not watched */
+    uint64_t armed_ms;      /* the timer's time; 0: none */
+    uint64_t hint_ns;       /* when the log was last written to; 0: not for a while */
+    uint64_t hold_ns;       /* until when further hints wait */
+    uint64_t look_ns;       /* when to look at the file again */
+    bool busy;              /* hints come one after the other */
+    bool stepped;           /* the system's clock was set */
 };
 
 /* Makes the descriptors. Returns: 0, or TW_ESYSTEM if the system has none left. */
 int tw__store_watch_init(struct tw__store_watch *watch);
 void tw__store_watch_fini(struct tw__store_watch *watch);
 
-/* Begins to watch the log of a file, which may not be there yet. */
+/* Begins to watch the log of a file, and the folder. */
 void tw__store_watch_begin(struct tw__store_watch *watch, struct tw__store_db *db);
 
 /* Ends the present or the next wait. From any thread. */

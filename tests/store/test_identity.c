@@ -128,13 +128,18 @@ static void remove_lock(const struct fixture *fixture)
     remove_beside(fixture, "-tickwheel");
 }
 
+static void replace_beside(const struct fixture *fixture, const char *end)
+{
+    char other[PATH_SIZE + 16], path[PATH_SIZE + 16];
+    snprintf(other, sizeof other, "%s-other", fixture->path);
+    snprintf(path, sizeof path, "%s%s", fixture->path, end);
+    fclose(fopen(other, "w"));
+    assert_int_equal(rename(other, path), 0);
+}
+
 static void replace_lock(const struct fixture *fixture)
 {
-    char other[PATH_SIZE + 16], lock[PATH_SIZE + 16];
-    snprintf(other, sizeof other, "%s-other", fixture->path);
-    snprintf(lock, sizeof lock, "%s-tickwheel", fixture->path);
-    fclose(fopen(other, "w"));
-    assert_int_equal(rename(other, lock), 0);
+    replace_beside(fixture, "-tickwheel");
 }
 
 /* Renames the folder above that of the fixture's file, or gives it its name back. */
@@ -152,15 +157,31 @@ static void move_above(const struct fixture *fixture)
     rename_above(fixture, false);
 }
 
-/* Makes a store beside the fixture's file, with the task "new". */
-static void make_new(const struct fixture *fixture)
+static void put_new(const char *path)
 {
     struct tw_store *store;
-    char path[PATH_SIZE + 8];
-    snprintf(path, sizeof path, "%s-new", fixture->path);
     assert_int_equal(tw_store_open(&store, path, NULL, NULL, 0), 0);
     assert_int_equal(put(store, "new", 1), 1);
     tw_store_close(store);
+}
+
+/* Another process, which has nothing of SQLite's memory, puts the task "new" into the fixture's file. */
+static void put_new_elsewhere(const struct fixture *fixture)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "test_store_identity", "put", fixture->path, NULL);
+        _exit(127);
+    }
+    assert_int_equal(eventually_exited(child), 0);
+}
+
+/* Makes a store beside the fixture's file, with the task "new". */
+static void make_new(const struct fixture *fixture)
+{
+    char path[PATH_SIZE + 8];
+    snprintf(path, sizeof path, "%s-new", fixture->path);
+    put_new(path);
 }
 
 static void put_new_in_place(const struct fixture *fixture)
@@ -173,6 +194,11 @@ static void put_new_in_place(const struct fixture *fixture)
 static void remove_log(const struct fixture *fixture)
 {
     remove_beside(fixture, "-wal");
+    remove_beside(fixture, "-shm");
+}
+
+static void remove_index(const struct fixture *fixture)
+{
     remove_beside(fixture, "-shm");
 }
 
@@ -251,6 +277,67 @@ static void a_call_after_the_file_was_replaced_or_removed_fails(void **state)
     remove_beside(fixture, "-shm");
     no_call_succeeds(fixture->store, "the file was removed while it was open: open it again");
     assert_int_not_equal(access(fixture->path, F_OK), 0);
+}
+
+/* A bug: so was a put into a log that was gone, and no other process saw the task. */
+static void a_call_after_the_log_or_its_index_was_removed_or_replaced_fails(void **state)
+{
+    static const char *const ends[] = {"-wal", "-shm"};
+    struct fixture *fixture = *state;
+    char expected[PATH_SIZE + 100];
+    for (int i = 0; i < 4; i++) {
+        const char *end = ends[i / 2];
+        bool replaced = i % 2 != 0;
+        put(fixture->store, "old", 5);
+        if (replaced)
+            replace_beside(fixture, end);
+        else
+            remove_beside(fixture, end);
+        snprintf(expected, sizeof expected,
+                 "%s%s, a part of the file, was %s while it was open: open the file again", fixture->path, end,
+                 replaced ? "replaced" : "removed");
+        no_call_succeeds(fixture->store, expected);
+        tw_store_close(fixture->store);
+        remove_log(fixture);
+        fixture->store = open_there(fixture);
+    }
+}
+
+/* SQLite keeps the log while it moves it into the file and cuts it, and until the last connection closes. */
+static void a_log_that_sqlite_has_cut_is_the_same_one(void **state)
+{
+    struct fixture *fixture = *state;
+    sqlite3 *db = other_open(fixture);
+    struct tw_store *other = open_there(fixture);
+    put(fixture->store, "a", 1);
+    assert_string_equal(other_ask(db, "PRAGMA wal_checkpoint(TRUNCATE)"), "0");
+    assert_int_equal(put(fixture->store, "b", 2), 1);
+    assert_int_equal(put(other, "c", 3), 1);
+    sqlite3_close(db);
+    tw_store_close(other);
+    put_new_elsewhere(fixture);
+    assert_int_equal(put(fixture->store, "d", 4), 1);
+    assert_string_equal(scan(fixture->store, NULL), "a@1 b@2 c@3 new@1 d@4");
+}
+
+/* A bug: the store had the log that was removed, and wrote it over the file when it closed. Then it removed the
+ * log of the others. */
+static void the_end_of_a_removed_log_leaves_the_file_and_the_new_log_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    sqlite3 *db = other_open(fixture);
+    put(fixture->store, "in the file", 2);
+    other_ask(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite3_close(db);
+    put(fixture->store, "in its log", 3);
+    remove_log(fixture);
+    put_new_elsewhere(fixture);
+    assert_int_equal(put(fixture->store, "x", 5), TW_EREPLACED);
+    store_reopen(fixture);
+    assert_string_equal(scan(fixture->store, NULL), "in the file@2 new@1");
+    db = other_open(fixture);
+    assert_string_equal(other_ask(db, "PRAGMA integrity_check"), "ok");
+    sqlite3_close(db);
 }
 
 /* As cp does. */
@@ -465,6 +552,31 @@ static void an_idle_run_notices_that_its_file_was_removed(void **state)
     an_idle_run_notices(*state, remove_file, "the file was removed while it was open");
 }
 
+/* The new log is that of another process, and its task stays. */
+static void remove_log_and_put(const struct fixture *fixture)
+{
+    remove_log(fixture);
+    put_new_elsewhere(fixture);
+}
+
+/* A bug: the run went on with the log that was gone, and saw nothing of the others. */
+static void an_idle_run_notices_that_its_log_was_removed(void **state)
+{
+    struct fixture *fixture = *state;
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite3_close(db);
+    an_idle_run_notices(fixture, remove_log_and_put, "-wal, a part of the file, was re");
+    store_reopen(fixture);
+    struct seen seen = {.text = ""};
+    assert_int_equal(tw_store_get(fixture->store, tw_store_named("q", "new"), see, &seen), 0);
+}
+
+static void an_idle_run_notices_that_the_index_of_its_log_was_removed(void **state)
+{
+    an_idle_run_notices(*state, remove_index, "-shm, a part of the file, was removed while it was open");
+}
+
 static void move_above_and_wait(const struct fixture *fixture)
 {
     move_above(fixture);
@@ -560,6 +672,11 @@ static void a_task_of_a_file_below_a_renamed_folder_is_not_called(void **state)
 {
     a_task_of_a_lost_file_is_not_called(*state, move_above);
     rename_above(*state, true);
+}
+
+static void a_task_is_not_called_without_the_log(void **state)
+{
+    a_task_of_a_lost_file_is_not_called(*state, remove_log);
 }
 
 static bool commits(struct tw_store *store)
@@ -715,10 +832,18 @@ static void a_standby_of_a_replaced_file_ends(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "put") == 0) {
+        put_new(argv[2]);
+        return 0;
+    }
+
     static const struct CMUnitTest tests[] = {
         TEST(a_call_after_the_file_was_replaced_or_removed_fails),
+        TEST(a_call_after_the_log_or_its_index_was_removed_or_replaced_fails),
+        TEST(a_log_that_sqlite_has_cut_is_the_same_one),
+        TEST(the_end_of_a_removed_log_leaves_the_file_and_the_new_log_alone),
         TEST(bytes_that_are_written_over_the_file_are_not_noticed),
         TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
         TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),
@@ -730,11 +855,14 @@ int main(void)
         TEST(a_run_ends_when_its_file_is_replaced),
         TEST(an_idle_run_notices_that_its_file_was_replaced),
         TEST(an_idle_run_notices_that_its_file_was_removed),
+        TEST(an_idle_run_notices_that_its_log_was_removed),
+        TEST(an_idle_run_notices_that_the_index_of_its_log_was_removed),
         TEST(an_idle_run_notices_that_a_folder_above_was_renamed),
         TEST(an_idle_run_notices_that_its_lock_was_removed),
         TEST(an_idle_run_notices_that_its_lock_was_replaced),
         TEST(a_run_that_another_one_follows_does_not_count_itself_anew),
         TEST(a_task_of_a_removed_file_is_not_called),
+        TEST(a_task_is_not_called_without_the_log),
         TEST(a_task_of_a_file_below_a_renamed_folder_is_not_called),
         TEST(a_job_of_a_replaced_file_does_not_begin_while_the_run_commits),
         TEST(a_job_of_a_file_that_its_commit_has_outlived_does_not_begin),

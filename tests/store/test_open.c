@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -211,7 +212,17 @@ static void a_tw_meta_of_another_program_is_told_as_such(void **state)
     other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(id, about); CREATE TABLE tw_task(id)");
     assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
     assert_string_equal(text, "tw_meta has no column format: it is another program's");
-    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM sqlite_schema"), "tw_meta,tw_task");
+    other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(format)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "tw_meta has no column seq: it is another program's");
+    other_ask(db, "INSERT INTO tw_meta VALUES (1)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "tw_meta has no column seq: it is another program's");
+    other_ask(db, "UPDATE tw_meta SET format = 'abc'");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "the format in tw_meta is no whole number: it is another program's");
+    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM sqlite_schema ORDER BY name"),
+                        "tw_task,tw_meta");
     sqlite3_close(db);
 }
 
@@ -245,6 +256,61 @@ static void a_path_that_names_no_file_is_refused(void **state)
     assert_string_equal(text, "No such file or directory: unable to open database file (SQLite's code 14)");
     assert_int_equal(tw_store_open(&store, "/nowhere/tasks.db", NULL, NULL, 0), TW_EIO);
     assert_null(store);
+}
+
+static enum tw_answer fail_job(void *arg, struct tw_job *job)
+{
+    (void)arg;
+    (void)job;
+    fail_msg("a task is called");
+    return TW_ANSWER_DONE;
+}
+
+/* Calls this with so few descriptors left that it fails, then with one more, and so on. Returns how often it
+ * has failed. Each time it must say why. */
+static int count_failures(int (*call)(struct fixture *fixture), struct fixture *fixture)
+{
+    struct rlimit usual, few;
+    int next = dup(0), error, n = 0;
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    few = usual;
+    few.rlim_cur = (rlim_t)next;
+    do {
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        error = call(fixture);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        if (error != 0 && (error != TW_ESYSTEM || (strstr(text, "Too many open files") == NULL &&
+                                                   strcmp(text, tw_store_strerror(TW_ESYSTEM)) != 0)))
+            fail_msg("%d descriptors: %d, %s", n, error, text);
+        few.rlim_cur++;
+        n++;
+    } while (error != 0);
+    return n - 1;
+}
+
+static int open_again(struct fixture *fixture)
+{
+    return reopen(fixture, NULL);
+}
+
+static int start_run(struct fixture *fixture)
+{
+    int error = tw_store_start(fixture->store, NULL);
+    tw_store_message(fixture->store, text, sizeof text);
+    return error;
+}
+
+/* A bug: the log of SQLite, and the log's index, could not be opened for no reason. */
+static void a_process_without_descriptors_is_told_so(void **state)
+{
+    struct fixture *fixture = *state;
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    assert_true(count_failures(open_again, fixture) >= 4);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, fail_job, NULL), 0);
+    assert_true(count_failures(start_run, fixture) >= 4);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
 }
 
 /* Opens a file in another process, which is not root's. Fails unless that is refused with these two. */
@@ -461,6 +527,7 @@ int main(void)
         TEST(an_open_file_of_another_format_is_refused),
         TEST(a_tw_meta_without_its_row_is_told_as_such),
         TEST(a_tw_meta_of_another_program_is_told_as_such),
+        TEST(a_process_without_descriptors_is_told_so),
         TEST(a_file_that_is_no_database_is_refused_and_unchanged),
         TEST(a_path_that_names_no_file_is_refused),
         TEST(a_folder_in_which_no_file_can_be_made_is_told),
