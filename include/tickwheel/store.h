@@ -527,8 +527,8 @@ enum { TW_STORE_RUN_STANDBY = 1 };
  *     the queue, the id and the error. Further failures of the call are not told.
  *   - TW_EDEAD: a task has died; the message is of the same kind.
  *   - TW_EDAMAGED: a task whose turn has come has a row that is damaged: its id has 0 bytes or more than
- *     TW_STORE_ANY_ID_MAX, or its due_ms is no time. It is not called, and the others are. The message names the
- *     queue, the fault, and the statement of SQL that removes the row.
+ *     TW_STORE_ANY_ID_MAX, or its due_ms is no time. It is not called, and the others are. The message names
+ *     the queue, the fault, and the statement of SQL that removes the row.
  *   - TW_EREPLACED: the last news. The file, its log, or the file with the lock was removed or replaced, and
  *     the run has ended. No handler begins any more, no answer is written, and another process may run the
  *     tasks. The program calls tw_store_stop(), and opens the store again if it shall run the file that is
