@@ -325,7 +325,7 @@ static bool open_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, 
  * PUT chunk value [value ...] | RENEW chunk [value ...] | PAUSE | RESUME | NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_queue *queue;
+    struct tw__redis_queue *queue = NULL;
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */

@@ -55,7 +55,7 @@ static bool read_value(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int
 static bool read_small(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at, const char *word,
                        enum tw__task_number number, uint32_t *value)
 {
-    uint64_t found;
+    uint64_t found = 0;
     if (!read_value(ctx, filing, at, word, TW__REDIS_COUNT, tw__task_range(number), &found))
         return false;
     *value = (uint32_t)found;
