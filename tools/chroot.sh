@@ -23,10 +23,10 @@ log=$root.log
 
 clean_up() {
     status=$?
-    trap - EXIT INT TERM
+    trap - EXIT HUP INT TERM
     for mounted in dev proc; do umount -l "$root/$mounted" 2>/dev/null || true; done
     if [ "${KEEP:-}" ]; then
-        echo "kept: $root"
+        echo "kept: $root (if it is in memory, remove it by: umount $root)"
     else
         umount -l "$root" 2>/dev/null || true # if it is in memory
         rm -rf --one-file-system "$root" "$root".*
@@ -34,7 +34,7 @@ clean_up() {
     exit $status
 }
 trap clean_up EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 
 say() {
     printf '%s  %s\n' "$(date +%T)" "$*"
@@ -69,8 +69,8 @@ inside() {
 # all the same when it writes its own lists, unless the folder is in memory. The lists of packages stay, so
 # apt-get in the folder needs no update.
 make_debian() {
-    if [ "${size_mb:-}" ] && [ "$size_mb" -lt "$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)" ]
-    then
+    available_mb=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
+    if [ "${size_mb:-}" ] && [ $((size_mb * 2)) -lt "$available_mb" ]; then
         mount -t tmpfs -o "mode=755,size=${size_mb}m" tickwheel "$root" || return
     fi
     # The host's settings for its mirror (a proxy, a certificate) are copied; they are not part of the test.

@@ -54,7 +54,7 @@
  *             - add, cancel or move any timer, also a timer that is due in the same batch
  *             - free a timer that is not pending
  *             - poll again
- *             - end the whole wheel
+ *             - end the whole wheel, in a loop after tw_loop_free()
  *   Threads   One thread at a time per wheel; a signal handler counts as another thread. Wheels share nothing:
  *             no globals, no locks.
  *   NULL      Never a valid argument, except where a label says so. A geometry may be NULL, and then it is
@@ -416,8 +416,8 @@ uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel);
  * on the wheel remembers its findings, which costs each add and move a few nanoseconds. The call may refile
  * timers that were moved later.
  * Requires: no visit of the wheel is under way.
- * Returns: a tick, which may lie before `now` while due timers wait to be polled. TW_NEVER as
- * tw_wheel_next_bound().
+ * Returns: a tick, which may lie before `now` while due timers wait to be polled. TW_NEVER if the wheel is
+ * empty, or if all its timers are due at TW_NEVER.
  * Cost:
  *   - O(1) while no timer with the earliest deadline has left the wheel or was moved later.
  *   - After that, it looks at the timers of the slots that may hold the earliest deadline. This is O(1) a

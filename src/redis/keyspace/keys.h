@@ -12,14 +12,15 @@
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
 /* Finds a queue for reading. Sets *queue to NULL if there is no such key. No key stays open, because nothing
- * can remove the queue before the command ends. Returns false, after an error reply, if the key has another
- * type. */
+ * can remove the queue before the command notifies others: a handler of another module may. Returns false,
+ * after an error reply, if the key has another type. */
 bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
 
 /* Finds a queue without an error reply. Returns NULL if there is none. */
 struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name);
 
-/* The same for writing. Returns false also if the call comes too early (tw__redis_caller_is_early()). */
+/* Finds a queue for writing, as tw__redis_keys_find(). Returns false also if the call comes too early
+ * (tw__redis_caller_is_early()). */
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
 
 /* Returns the queue that the server passes to a callback as the value of a key. */
