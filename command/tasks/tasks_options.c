@@ -5,6 +5,7 @@
 #include "printable.h"
 
 #include <string.h>
+#include <task/limits.h>
 
 static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMAND]\n"
                            "\n"
@@ -46,7 +47,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "  --count N      list, dead: at most N tasks of a queue; 0: all (default 50;\n"
                            "                 with --json 0)\n"
                            "  --step TIME    forecast: the length of a step, 1ms to 36525d (default 1m)\n"
-                           "  --steps N      forecast: the number of steps, 1 to 1000 (default 30)\n"
+                           "  --steps N      forecast: the number of steps, 1 to 10000 (default 30)\n"
                            "  --if COND      move: only to a later or an earlier time: gt or lt\n"
                            "  --all          replay: the dead tasks of the queue, in place of ID;\n"
                            "                 promote: its waiting tasks. At most 10000 in a call, or\n"
@@ -59,7 +60,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "     cancel, move, replay, promote or purge, or --if has kept its time;\n"
                            "  2  arguments are wrong.\n";
 
-enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
+enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
 
 /* The commands: the least and the most arguments, of which the first is an ID and the second a time. */
 static const struct {
@@ -82,7 +83,6 @@ static const struct {
 enum { ACTION_COUNT = sizeof ACTIONS / sizeof ACTIONS[0] };
 
 static const char COMMAND[] = "tickwheel tasks";
-static const uint64_t STEP_MAX_MS = UINT64_C(3155760000000);
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
@@ -190,14 +190,15 @@ static bool take_command(struct tasks_options *options, const struct option_tabl
 int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
 {
     struct option_table table = {.command = COMMAND, .help = {HELP}};
+    struct tw__task_range step = tw__task_range(TW__TASK_IN_STEP), steps = tw__task_range(TW__TASK_IN_STEPS);
     bool all = false;
     *options = (struct tasks_options){.due_ms = tw_store_now(), .step_ms = STEP_USUAL_MS, .steps = STEPS_USUAL};
     options_text(&table, "--store", &options->store);
     options_other(&table, "--queue", task_options_take_queue, &options->queue);
     options_flag(&table, "--json", &options->json);
     options_other(&table, "--count", take_count, &options->count);
-    options_ms(&table, "--step", &options->step_ms, 1, STEP_MAX_MS);
-    options_number(&table, "--steps", &options->steps, 1, STEPS_MAX);
+    options_ms(&table, "--step", &options->step_ms, step.least, step.most);
+    options_number(&table, "--steps", &options->steps, steps.least, steps.most);
     options_other(&table, "--if", take_if, &options->condition);
     options_flag(&table, "--all", &all);
     options_other(&table, "--older", take_older, &options->older_ms);

@@ -280,7 +280,7 @@ static bool make_crew(struct worker *worker)
     const struct work_options *options = worker->options;
     const struct crew_options crew = {.exec = options->exec,
                                       .jobs = options->jobs,
-                                      .beat_ms = options->lease_ms / 3,
+                                      .beat_ms = options->lease_ms < 3 ? 1 : options->lease_ms / 3,
                                       .timeout_ms = options->timeout_ms,
                                       .output = screen_live() && isatty(STDOUT_FILENO),
                                       .ended = on_ended,

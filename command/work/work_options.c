@@ -35,12 +35,12 @@ static const char HELP_HEAD[] =
     "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
     "                  a second later, SIGKILL, with its whole process group. Its\n"
     "                  attempt has failed, whatever its exit status (default: none)\n"
-    "  --lease TIME    a task that is taken is ours for so long, 10ms to 1d\n"
-    "                  (default 30s). While its command runs, the lease is renewed\n"
-    "                  each third of this time. If this process dies, another\n"
+    "  --lease TIME    a task that is taken is ours for so long, 1ms to 4294967295ms,\n"
+    "                  49 days (default 30s). While its command runs, the lease is\n"
+    "                  renewed each third of this time. If this process dies, another\n"
     "                  worker gets the task when the lease is over. With --store:\n"
     "                  look three times in this time whether the task is still ours\n"
-    "  --name NAME     the name that TW.GET shows, 1 to 255 bytes (default\n"
+    "  --name NAME     the name that TW.GET shows, at most 255 bytes (default\n"
     "                  HOST:PID)\n"
     "  --grace TIME    at a signal to stop, wait at most so long for the commands\n"
     "                  that run, 0s to 1d (default: until they end)\n"
@@ -68,7 +68,7 @@ static const char HELP_TAIL[] =
     "     reported;\n"
     "  2  arguments are wrong.\n";
 
-enum { NAME_MAX_BYTES = 255, LEASE_DEFAULT_MS = 30000 };
+enum { LEASE_DEFAULT_MS = 30000 };
 static const char COMMAND[] = "tickwheel work";
 
 /* An empty command would do each task by doing nothing. */
@@ -82,8 +82,8 @@ static bool take_exec(const struct option_row *row)
 static bool take_name(const struct option_row *row)
 {
     size_t size = strlen(optarg);
-    if (size == 0 || size > NAME_MAX_BYTES)
-        return option_refuse(row, "a name of 1 to 255 bytes");
+    if (size > TW__TASK_WORKER_MAX)
+        return option_refuse(row, "a name of at most 255 bytes");
     memcpy(row->to, optarg, size + 1);
     return true;
 }
@@ -145,6 +145,7 @@ static bool check_source(struct work_options *options, const struct option_table
 int work_options_parse(int argc, char **argv, struct work_options *options)
 {
     struct option_table table = {.command = COMMAND, .help = {HELP_HEAD, LINK_OPTIONS_HELP, HELP_TAIL}};
+    struct tw__task_range lease = tw__task_range(TW__TASK_IN_LEASE);
     *options = (struct work_options){.jobs = JOBS_DEFAULT, .lease_ms = LEASE_DEFAULT_MS};
     name_by_process(options->name);
     link_options_add(&table, &options->link);
@@ -152,7 +153,7 @@ int work_options_parse(int argc, char **argv, struct work_options *options)
     options_text(&table, "--store", &options->store);
     options_number(&table, "--jobs", &options->jobs, 1, JOBS_MAX);
     options_ms(&table, "--timeout", &options->timeout_ms, 1, JOB_TIMEOUT_MAX_MS);
-    options_ms(&table, "--lease", &options->lease_ms, 10, JOB_DAY_MS);
+    options_ms(&table, "--lease", &options->lease_ms, lease.least, lease.most);
     options_other(&table, "--name", take_name, options->name);
     options_ms(&table, "--grace", &options->grace_ms, 0, JOB_DAY_MS);
     options_flag(&table, "--quiet", &options->quiet);

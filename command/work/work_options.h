@@ -9,8 +9,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <task/limits.h>
 
-enum { WORK_NAME = 256 };
+enum { WORK_NAME = TW__TASK_WORKER_MAX + 1 };
 
 struct work_options {
     struct link_options link;

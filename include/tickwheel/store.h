@@ -412,7 +412,7 @@ int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *nex
  *   - A call that will be too late (max_late_ms) counts too.
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0 or an error, and then *counts is unchanged.
- *   - TW_EINVAL: step_ms is 0 or more than TW_STORE_TIME_MAX, or `steps` is not 1 to TW_FORECAST_MAX.
+ *   - TW_EINVAL: step_ms is 0 or more than 3155760000000, or `steps` is not 1 to TW_FORECAST_MAX.
  * Cost: O(tasks until the end), and O(steps) for each repeating task. */
 int tw_store_forecast(const struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
                       uint64_t *counts);

@@ -6,6 +6,7 @@
  */
 #include <base/assert.h>
 #include <base/saturate.h>
+#include <task/limits.h>
 #include <task/periods.h>
 
 #include "change.h"
@@ -151,9 +152,10 @@ static int check_steps(const struct tw_store *store, uint64_t step_ms, uint32_t 
 {
     char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db db = {.message = text, .size = sizeof text};
-    int error = tw__store_range_check(&db, "step_ms", step_ms, 1, TW_STORE_TIME_MAX);
+    struct tw__task_range step = tw__task_range(TW__TASK_IN_STEP), many = tw__task_range(TW__TASK_IN_STEPS);
+    int error = tw__store_range_check(&db, "step_ms", step_ms, step.least, step.most);
     if (error == 0)
-        error = tw__store_range_check(&db, "steps", steps, 1, TW_FORECAST_MAX);
+        error = tw__store_range_check(&db, "steps", steps, many.least, many.most);
     return error == 0 ? 0 : tw__store_failed(store, error, text);
 }
 

@@ -20,7 +20,7 @@ enum {
     TW__TASK_ERROR_MAX = 4096,        /* of an error; a longer text is cut */
     TW__TASK_TRIES_MAX = 1000000,
     TW__TASK_LAPSES_MAX = 16,  /* a further lapse kills */
-    TW__TASK_MANY = 10000,     /* tasks of one promote, replay or purge of all */
+    TW__TASK_MANY = 10000,     /* tasks of one take, promote, replay or purge */
     TW__TASK_DROPS_MAX = 1000, /* tasks that one take drops, and leases that it ends */
     TW__TASK_HUNDREDTHS = 100  /* a factor of 200 doubles */
 };
@@ -46,7 +46,9 @@ enum {
     X(TARGET_BACKOFF_MAX, 1, UINT64_C(3155760000000), 5000)                                                    \
     X(TARGET_JITTER, 0, 100, 0)                                                                                \
     X(LEASE, 1, UINT32_MAX, 0)                                                                                 \
-    X(COUNT, 1, 10000, 1)
+    X(COUNT, 1, TW__TASK_MANY, 1)                                                                              \
+    X(STEP, 1, UINT64_C(3155760000000), 0) /* of a forecast */                                                 \
+    X(STEPS, 1, TW_FORECAST_MAX, 0)
 
 enum tw__task_number {
 #define TW__TASK_NUMBER(name, least, most, usual) TW__TASK_IN_##name,

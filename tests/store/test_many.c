@@ -198,7 +198,7 @@ static void a_forecast_of_a_retry_knows_the_periods_of_its_call(void **state)
 static void a_forecast_ends_where_it_says(void **state)
 {
     struct tw_store *store = store_of(state);
-    uint64_t counts[4];
+    uint64_t counts[100], all = 0;
     clock_stop(0);
     put(store, "a", tw_store_now() + 4 * HOUR_MS);
     put(store, "b", tw_store_now() + 4 * HOUR_MS + 1);
@@ -208,8 +208,10 @@ static void a_forecast_ends_where_it_says(void **state)
     struct tw_store_delayed last = {
         .queue = "q", .id = tw_text("last"), .due_ms = TW_STORE_TIME_MAX, .every_ms = HOUR_MS};
     store_put(store, &last, 0);
-    assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
-    assert_int_equal(counts[0], 3);
+    assert_int_equal(tw_store_forecast(store, "q", 3155760000000, 100, counts), 0);
+    for (int i = 0; i < 100; i++)
+        all += counts[i];
+    assert_int_equal(all, 3);
     clock_go();
 }
 
@@ -243,13 +245,13 @@ static void a_forecast_refuses_bad_steps(void **state)
     struct tw_store *store = store_of(state);
     uint64_t counts[1] = {7};
     assert_int_equal(tw_store_forecast(store, "q", 0, 1, counts), TW_EINVAL);
-    assert_string_equal(message(store), "step_ms is '0': expected 1 to 253402300799999");
+    assert_string_equal(message(store), "step_ms is '0': expected 1 to 3155760000000");
     assert_int_equal(tw_store_forecast(store, "q", 1, 0, counts), TW_EINVAL);
     assert_string_equal(message(store), "steps is '0': expected 1 to 10000");
     assert_int_equal(tw_store_forecast(store, "q", 1, 10001, counts), TW_EINVAL);
-    assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX + 1, 1, counts), TW_EINVAL);
+    assert_int_equal(tw_store_forecast(store, "q", 3155760000001, 1, counts), TW_EINVAL);
     assert_int_equal(counts[0], 7);
-    assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
+    assert_int_equal(tw_store_forecast(store, "q", 3155760000000, 1, counts), 0);
     assert_int_equal(counts[0], 0);
 }
 

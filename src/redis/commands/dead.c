@@ -47,7 +47,9 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_queue *queue;
     uint64_t limit = DEAD_USUAL;
     struct tw__redis_option options[] = {
-        {"COUNT", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, &limit, NULL}, {.word = "AFTER"}, {.word = NULL}};
+        tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT, &limit),
+        {.word = "AFTER"},
+        {.word = NULL}};
     if (argc < 2)
         return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n or AFTER id") ||

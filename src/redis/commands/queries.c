@@ -25,10 +25,8 @@
 enum {
     REPLY_MAX = 128,
     RANGE_USUAL = 1000,
-    RANGE_MAX = 10000, /* ten to twenty milliseconds of replies */
     STEP_USUAL_MS = 1000,
     STEPS_USUAL = 60,
-    STEPS_MAX = 10000,
     SCAN_USUAL = 10,
     SCAN_MOST = 20000, /* tasks that one call looks at: about ten milliseconds */
     SCAN_BYTES = 256,  /* so many bytes of an id count as one more task */
@@ -229,7 +227,9 @@ int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__redis_wanted wanted = {.after = NULL};
     uint64_t limit = RANGE_USUAL, now_ms = tw__redis_now_ms();
     struct tw__redis_option options[] = {
-        {"COUNT", TW__REDIS_COUNT, 1, RANGE_MAX, &limit, NULL}, {.word = "AFTER"}, {.word = NULL}};
+        tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT, &limit),
+        {.word = "AFTER"},
+        {.word = NULL}};
     if (argc < 4)
         return tw__redis_wrong_arity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
@@ -348,9 +348,10 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
 {
     struct tw__redis_queue *queue;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, &step, NULL},
-                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, &count, NULL},
-                                         {.word = NULL}};
+    struct tw__redis_option options[] = {
+        tw__redis_option_of("STEP", TW__REDIS_MS, TW__TASK_IN_STEP, &step),
+        tw__redis_option_of("STEPS", TW__REDIS_COUNT, TW__TASK_IN_STEPS, &count),
+        {.word = NULL}};
     if (argc < 2)
         return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or STEPS n") ||
@@ -465,10 +466,11 @@ static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *que
 int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, &step, NULL},
-                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, &count, NULL},
-                                         {"QUEUES", TW__REDIS_COUNT, 0, TW__REDIS_LISTED_MAX, &limit, NULL},
-                                         {.word = NULL}};
+    struct tw__redis_option options[] = {
+        tw__redis_option_of("STEP", TW__REDIS_MS, TW__TASK_IN_STEP, &step),
+        tw__redis_option_of("STEPS", TW__REDIS_COUNT, TW__TASK_IN_STEPS, &count),
+        {"QUEUES", TW__REDIS_COUNT, 0, TW__REDIS_LISTED_MAX, &limit, NULL},
+        {.word = NULL}};
     if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, STEPS n or QUEUES n"))
         return REDISMODULE_OK;
     struct tw__redis_queues *queues = tw__redis_keys_all();

@@ -109,7 +109,7 @@ def numbers(before, after, name, low, high=None):
     *numbers(("TW.RANGE", "s", "-", "+", "COUNT"), (), "COUNT", 1, "10000"),
     *numbers(("TW.RANGE", "s"), ("+",), "from", 0, LAST),
     *numbers(("TW.RANGE", "s", "-"), (), "to", 0, LAST),
-    *numbers(("TW.FORECAST", "s", "STEP"), (), "STEP", 1, LAST),
+    *numbers(("TW.FORECAST", "s", "STEP"), (), "STEP", 1, CENTURY),
     *numbers(("TW.FORECAST", "s", "STEPS"), (), "STEPS", 1, "10000"),
     *numbers(("TW.PROMOTE", "s", "IDS"), ("a",), "IDS", 1, "10000"),
 ])
@@ -269,14 +269,14 @@ def test_a_long_argument_is_cut_at_a_character(server, raw):
     case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT", "1", "2147483647"),
     case(("TW.RANGE", "s", "-", "+", "COUNT"), "COUNT", "1", "10000"),
     case(("TW.RANGE", "s", "-", "+", "AFTER"), "AFTER"),
-    case(("TW.FORECAST", "s", "STEP"), "STEP", "1", LAST),
+    case(("TW.FORECAST", "s", "STEP"), "STEP", "1", CENTURY),
     case(("TW.FORECAST", "s", "STEP", "5", "STEPS"), "STEPS", "1", "10000"),
     case((*IN, "PAYLOAD"), "PAYLOAD"),
     case((*IN, "EVERY"), "EVERY", "milliseconds", "1", CENTURY),
     case((*IN, "TIMES"), "TIMES", "1", MAX),
     case((*IN, "MAXLATE"), "MAXLATE", "milliseconds", "0", CENTURY),
     case((*IN, "MISSED"), "MISSED has no value", "burst", "skip or coalesce"),
-    case(("TW.TOP", "STEP"), "STEP", "milliseconds", "1", LAST)
+    case(("TW.TOP", "STEP"), "STEP", "milliseconds", "1", CENTURY)
 ])
 def test_an_option_without_its_value(server, raw, words, fragments):
     """The error names the option, also where the command has too few words for a good one."""
