@@ -59,11 +59,13 @@ static int put_task(const struct put *put, const struct line *line, char *id)
     const char *error = delayed_make(&put->options.task, line, &task);
     task.id = (struct tw_bytes){id, printable_read(id)};
     if (error == NULL && (task.id.size == 0 || task.id.size > TW_STORE_ID_MAX)) {
-        complain("%s: expected an ID of 1 to 960 bytes, found one of %zu", COMMAND, task.id.size);
+        complain("%s: id has %zu bytes: expected 1 to %d", COMMAND, task.id.size, TW_STORE_ID_MAX);
         return COMMAND_INPUT;
     }
-    if (error == NULL && task.payload.size > LINES_MAX)
-        error = "expected a PAYLOAD of at most 1 MiB";
+    if (error == NULL && task.payload.size > LINES_MAX) {
+        complain("%s: payload has %zu bytes: expected at most %d", COMMAND, task.payload.size, LINES_MAX);
+        return COMMAND_INPUT;
+    }
     if (error != NULL) {
         complain("%s: %s", COMMAND, error);
         return COMMAND_INPUT;

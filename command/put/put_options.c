@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "put_options.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <task/limits.h>
 
@@ -92,11 +93,11 @@ static bool check(const struct put_options *options, const char *first)
         return false;
     }
     if (options->times > 0 && options->period_ns == 0) {
-        complain("tickwheel put: --times needs --every");
+        complain("tickwheel put: --times is %" PRIu64 ": expected --every too", options->times);
         return false;
     }
     if (!task && options->period_ns > 0) {
-        complain("tickwheel put: --every needs WHEN and ID; a line has its own `every`");
+        complain("tickwheel put: --every: expected WHEN and ID, as a line has its own `every`");
         return false;
     }
     return options->task.queue == NULL || task_options_queue("tickwheel put", options->task.queue, false);

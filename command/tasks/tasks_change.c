@@ -64,13 +64,15 @@ static int told_count(const struct tasks *tasks, const char *effect, uint64_t co
 
 /* ---- changes --------------------------------------------------------------------------------------------- */
 
+static const char GONE[] = "there is no such task: it has ended, or never was";
+
 static int cancel(const struct tasks *tasks)
 {
     enum tw_cancel found;
     if (tw_store_cancel(tasks->store, name_of(tasks), &found) != 0)
         return tasks_failed(tasks, "the task is not cancelled");
     if (found == TW_CANCEL_GONE)
-        return told(tasks, "there is no such task", false);
+        return told(tasks, GONE, false);
     return told(tasks, found == TW_CANCEL_RUNNING ? "cancelled while at work" : "cancelled", true);
 }
 
@@ -80,9 +82,9 @@ static int move_task(const struct tasks *tasks)
     bool made;
     int error = tw_store_move_at(tasks->store, name_of(tasks), options->due_ms, options->condition, &made);
     if (error == TW_EGONE)
-        return told(tasks, "there is no such task", false);
+        return told(tasks, GONE, false);
     if (error == TW_EDEAD)
-        return told(tasks, "the task is dead: expected a replay, or a put in its place", false);
+        return told(tasks, tw_store_strerror(error), false);
     if (error != 0)
         return tasks_failed(tasks, "the task is not moved");
     return made ? told(tasks, "moved", true) : told(tasks, "not moved: --if has kept its time", false);

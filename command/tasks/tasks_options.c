@@ -134,7 +134,7 @@ static bool take_id(struct tasks_options *options, char *text)
     options->id = (struct tw_bytes){text, printable_read(text)};
     if (options->id.size > 0 && options->id.size <= TW_STORE_ANY_ID_MAX)
         return true;
-    complain("tickwheel tasks: expected an ID of 1 to 1024 bytes, found one of %zu", options->id.size);
+    complain("%s: id has %zu bytes: expected 1 to %d", COMMAND, options->id.size, TW_STORE_ANY_ID_MAX);
     return false;
 }
 

@@ -144,14 +144,26 @@ static int check_options(struct tw__store_db *db, const struct tw_store_delayed 
     return error;
 }
 
+/* Requires: the id is checked. A home has one limit for the id and the payload, and a program may have less. */
+static int check_payload(struct tw__store_db *db, const struct tw_store_delayed *put, uint64_t max_payload)
+{
+    uint64_t most = put->payload.data != NULL ? max_payload : 0, size = put->payload.size;
+    if (size > most)
+        return tw__store_db_refuse(db, TW_EINVAL, "payload has %" PRIu64 " bytes: expected at most %" PRIu64,
+                                   size, most);
+    if (size + put->id.size > TW__TASK_PAYLOAD_MAX)
+        return tw__store_db_refuse(db, TW_EINVAL, "id and payload have %" PRIu64 " bytes: expected at most %d",
+                                   size + put->id.size, TW__TASK_PAYLOAD_MAX);
+    return 0;
+}
+
 static int check_put(struct tw__store_db *db, const struct tw_store_delayed *put, uint64_t max_payload)
 {
     int error = check_due(db, put->due_ms);
     if (error == 0)
         error = tw__store_new_queue_check(db, put->queue);
     if (error == 0)
-        error = tw__store_range_check(db, "payload.size", put->payload.size, 0,
-                                      put->payload.data != NULL ? max_payload : 0);
+        error = check_payload(db, put, max_payload);
     if (error == 0)
         error = check_options(db, put);
     if (error == 0)
@@ -190,10 +202,10 @@ static int check_conditions(struct tw__store_db *db, enum tw_store_verb verb, un
               [TW_STORE_VERB_MOVE] = {TW_CONDITION_GT | TW_CONDITION_LT, "GT or LT"},
               [TW_STORE_VERB_CANCEL] = {0, "no condition"}};
     if ((unsigned)verb > TW_STORE_VERB_CANCEL)
-        return tw__store_db_refuse(db, TW_EINVAL, "verb is %d: expected 0 to %d", (int)verb,
+        return tw__store_db_refuse(db, TW_EINVAL, "verb is '%d': expected 0 to %d", (int)verb,
                                    TW_STORE_VERB_CANCEL);
     if ((conditions & ~of[verb].good) != 0)
-        return tw__store_db_refuse(db, TW_EINVAL, "conditions are %u: expected 0 or %s", conditions,
+        return tw__store_db_refuse(db, TW_EINVAL, "conditions is '%u': expected 0 or %s", conditions,
                                    of[verb].names);
     return tw__task_conditions_fit(conditions) ? 0 : refuse_pair(db, conditions);
 }

@@ -125,8 +125,8 @@ class Sql(Store):
 FLAGS = {"every": ("--every", "ms"), "times": ("--times", ""), "missed": ("--missed", ""),
          "maxlate": ("--max-late", "ms"), "tries": ("--tries", ""), "backoff": ("--backoff", "ms"),
          "factor": ("--factor", ""), "most": ("--backoff-max", "ms"), "jitter": ("--jitter", "")}
-RESULTS = {"moved": "yes", "not moved: --if has kept its time": "no", "there is no such task": "gone",
-           "cancelled": "cancelled",
+RESULTS = {"moved": "yes", "not moved: --if has kept its time": "no",
+           "there is no such task: it has ended, or never was": "gone", "cancelled": "cancelled",
            "cancelled while at work": "at work", "replayed": "1", "there is no dead task with this ID": "0",
            "purged": "1", "promoted": "1", "there is no waiting task with this ID": "0"}
 

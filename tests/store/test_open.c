@@ -442,7 +442,12 @@ static void an_option_out_of_its_range_is_named(void **state)
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 3}), 0);
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("a"), .payload = tw_text("abcd")};
     assert_int_equal(store_put(fixture->store, &task, 0), TW_EINVAL);
-    assert_string_equal(message(fixture->store), "payload.size is '4': expected 0 to 3");
+    assert_string_equal(message(fixture->store), "payload has 4 bytes: expected at most 3");
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 999000000}), 0);
+    task.payload.size = 999000000; /* it is refused before anybody reads it */
+    assert_int_equal(store_put(fixture->store, &task, 0), TW_EINVAL);
+    assert_string_equal(message(fixture->store),
+                        "id and payload have 999000001 bytes: expected at most 999000000");
 }
 
 static void two_stores_share_a_file(void **state)

@@ -450,7 +450,7 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     struct seen seen = {.text = ""};
     put(store, "a", 1);
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
-    assert_string_equal(message(store), "verb is 77: expected 0 to 2");
+    assert_string_equal(message(store), "verb is '77': expected 0 to 2");
     odd = change(TW_STORE_VERB_PUT, "a", 1);
     odd.reserved[1] = 7;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
@@ -474,11 +474,11 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     assert_string_equal(message(store),
                         "the conditions are KEEPDUE and LT: expected KEEPDUE alone, or with NX or XX");
     assert_int_equal(put_if(store, "a", 2, 32), TW_EINVAL);
-    assert_string_equal(message(store), "conditions are 32: expected 0 or NX, XX, GT, LT or KEEPDUE");
+    assert_string_equal(message(store), "conditions is '32': expected 0 or NX, XX, GT, LT or KEEPDUE");
     assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, TW_CONDITION_KEEPDUE), TW_EINVAL);
-    assert_string_equal(message(store), "conditions are 16: expected 0 or GT or LT");
+    assert_string_equal(message(store), "conditions is '16': expected 0 or GT or LT");
     assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, TW_CONDITION_NX), TW_EINVAL);
-    assert_string_equal(message(store), "conditions are 1: expected 0 or GT or LT");
+    assert_string_equal(message(store), "conditions is '1': expected 0 or GT or LT");
     odd = change(TW_STORE_VERB_CANCEL, "a", 1);
     odd.conditions = TW_CONDITION_XX;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
@@ -596,8 +596,8 @@ static void bad_arguments_are_named_with_their_range(void **state)
     refused(store, (struct tw_store_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
             "due_ms is '253402300800000': expected 0 to 253402300799999");
     refused(store, (struct tw_store_delayed){.payload = {big, sizeof big}},
-            "payload.size is '1000001': expected 0 to 1000000");
-    refused(store, (struct tw_store_delayed){.payload.size = 3}, "payload.size is '3': expected 0 to 0");
+            "payload has 1000001 bytes: expected at most 1000000");
+    refused(store, (struct tw_store_delayed){.payload.size = 3}, "payload has 3 bytes: expected at most 0");
     refused(store, (struct tw_store_delayed){.every_ms = UINT64_C(3155760000001)},
             "every_ms is '3155760000001': expected 0 to 3155760000000");
     refused(store, (struct tw_store_delayed){.times = 2}, "times is 2: expected every_ms too");

@@ -135,7 +135,8 @@ static bool read_backoff(RedisModuleCtx *ctx, struct tw__redis_filing *filing, i
 {
     struct tw__redis_retry *retry = &filing->plan.retry;
     if (*at + 3 >= filing->argc)
-        return tw__redis_refuse(ctx, "ERR BACKOFF has too few values: expected first-ms factor max-ms");
+        return tw__redis_refuse(ctx, "ERR BACKOFF has %d values: expected first-ms factor max-ms",
+                                filing->argc - *at - 1);
     if (!read_value(ctx, filing, at, "BACKOFF first-ms", TW__REDIS_MS, tw__task_range(TW__TASK_IN_BACKOFF),
                     &retry->first_ms))
         return false;
@@ -253,7 +254,7 @@ static bool options_fit(RedisModuleCtx *ctx, const struct tw__redis_filing *fili
     if ((filing->seen & OF_TIMES) && !(filing->seen & OF_EVERY))
         return tw__redis_refuse(ctx, "ERR TIMES is %" PRIu64 ": expected EVERY too", filing->times);
     if ((filing->seen & OF_MAXLEN) && filing->plan.kind != TW__REDIS_STREAM)
-        return tw__redis_refuse(ctx, "ERR MAXLEN is an option for a STREAM, not for a LIST");
+        return tw__redis_refuse(ctx, "ERR target is a LIST: expected a STREAM with MAXLEN");
     return true;
 }
 
@@ -276,9 +277,10 @@ static bool payload_suits_target(RedisModuleCtx *ctx, const struct tw__redis_fil
 {
     int count = filing->payload_count;
     if (filing->plan.kind != TW__REDIS_STREAM)
-        return count == 1 || tw__redis_refuse(ctx, "ERR PAYLOAD of a LIST has to be one value");
+        return count == 1 || tw__redis_refuse(ctx, "ERR PAYLOAD has %d values: expected one for a LIST", count);
     if (count == 0 || count % 2 != 0)
-        return tw__redis_refuse(ctx, "ERR PAYLOAD of a STREAM has to be field value [field value ...]");
+        return tw__redis_refuse(ctx, "ERR PAYLOAD has %d values: expected field value [field value ...]",
+                                count);
     for (int i = 0; i < count; i += 2)
         if (is_own_field(filing->payload[i]))
             return tw__redis_argument_error(

@@ -299,7 +299,7 @@ static bool read_match(RedisModuleCtx *ctx, const struct tw__redis_option *optio
         return true;
     struct tw__redis_bytes text = tw__redis_string_bytes(option->value);
     if (text.size > TW__REDIS_PATTERN_MAX)
-        return tw__redis_refuse(ctx, "ERR MATCH is a pattern of %zu bytes: expected at most %d", text.size,
+        return tw__redis_refuse(ctx, "ERR MATCH has %zu bytes: expected at most %d", text.size,
                                 TW__REDIS_PATTERN_MAX);
     scan->match = true;
     tw__redis_pattern_read(&scan->pattern, text);

@@ -163,7 +163,7 @@ def test_an_unknown_word(server, raw, words, fragments):
     case((*ADD, "5"), "the time is '5'", "IN ms or AT unix-ms"),
     case((*ADD, *PAYLOAD), "the time is 'PAYLOAD'", "IN ms or AT unix-ms"),
     case(IN, "PAYLOAD is missing", "PAYLOAD field value"),
-    case((*IN, "PAYLOAD"), "PAYLOAD of a STREAM", "field value"),
+    case((*IN, "PAYLOAD"), "PAYLOAD has 0 values: expected field value [field value ...]"),
     case((*IN, "LIST"), "PAYLOAD is missing", "one value for a LIST"),
     case(("TW.MOVE", "s", "old"), "IN or AT is missing"),
     case(("TW.MOVE", "s", "old", "IN"), "IN has no value", "milliseconds"),
@@ -184,9 +184,9 @@ def test_an_unknown_word(server, raw, words, fragments):
     case((*IN, "TIMES", "5", *PAYLOAD), "TIMES is 5: expected EVERY too"),
     case((*IN, "PAYLOAD", "f"), "PAYLOAD"),
     case((*IN, "PAYLOAD", "f", "v", "g"), "PAYLOAD"),
-    case((*IN, "LIST", "PAYLOAD", "f", "v"), "PAYLOAD"),
+    case((*IN, "LIST", "PAYLOAD", "f", "v"), "PAYLOAD has 2 values: expected one for a LIST"),
     case((*IN, "LIST", "PAYLOAD"), "PAYLOAD"),
-    case((*IN, "LIST", "MAXLEN", "5", "PAYLOAD", "v"), "MAXLEN"),
+    case((*IN, "LIST", "MAXLEN", "5", "PAYLOAD", "v"), "target is a LIST: expected a STREAM with MAXLEN"),
     case(("TW.SEND", "s", "s", "new", "IN", "5", *PAYLOAD), "target"),
 ])
 def test_something_is_missing_or_too_much(server, raw, words, fragments):

@@ -160,7 +160,7 @@ def test_an_id_of_no_bytes_or_of_too_many(stage, before, after, size):
     case((*IN, "NX", "EVERY"), "EVERY has no value"),
     case((*IN, "MAXLATE"), "MAXLATE has no value"),
     case((*IN, "NX", "MISSED"), "MISSED has no value", "burst, skip or coalesce"),
-    case((*IN, "BACKOFF", "5", "1"), "BACKOFF has too few values", "first-ms factor max-ms"),
+    case((*IN, "BACKOFF", "5", "1"), "BACKOFF has 2 values: expected first-ms factor max-ms"),
     case((*IN, "BACKOFF", "5", "1", "5", "JITTER"), "JITTER has no value", "0 to 100"),
     case(("TW.TAKE", "1", "s", "COUNT", "5"), "LEASE is missing", LEASE_MAX),
     case((*TAKE, "COUNT"), "COUNT has no value", "1 to 10000"),
