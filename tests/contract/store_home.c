@@ -326,16 +326,18 @@ static void show_all(void)
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
-    if (store_scan(home.store, "q", &range, show_id, NULL) == 0)
+    int64_t found = store_scan(home.store, "q", &range, show_id, NULL);
+    tell_error(found);
+    if (found == 0)
         puts("nothing");
 }
 
 static void forecast(uint64_t step_ms, uint32_t steps)
 {
-    uint64_t counts[WORDS];
-    if (steps > WORDS || tw_store_forecast(home.store, "q", step_ms, steps, counts) != 0)
-        refuse("no forecast", "");
-    for (uint32_t i = 0; i < steps; i++)
+    static uint64_t counts[TW_FORECAST_MAX];
+    int error = tw_store_forecast(home.store, "q", step_ms, steps, counts);
+    tell_error(error);
+    for (uint32_t i = 0; i < steps && error == 0; i++)
         printf("%" PRIu64 "%c", counts[i], i + 1 < steps ? ' ' : '\n');
 }
 
@@ -375,6 +377,50 @@ static void pass(uint64_t ms)
     runner_idle(home.store);
     clock_pass(ms);
     runner_idle(home.store);
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------- */
+
+/* Sets a member of a change from a word "due_ms=5"; each array has one name. */
+static void set_member(struct tw_store_change *change, char *word)
+{
+    struct tw_store_delayed *task = &change->task;
+    char *value = strchr(word, '=');
+    if (value == NULL)
+        refuse("no member", word);
+    *value++ = '\0';
+    uint64_t *const wide[] = {&task->due_ms,         &task->every_ms,    &task->times,    &task->backoff_ms,
+                              &task->backoff_max_ms, &task->max_late_ms, change->reserved};
+    static const char *const wide_names[] = {"due_ms",         "every_ms",    "times",   "backoff_ms",
+                                             "backoff_max_ms", "max_late_ms", "reserved"};
+    for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
+        if (strcmp(word, wide_names[i]) == 0)
+            *wide[i] = number_of(value);
+    uint32_t *const narrow[] = {&task->tries, &task->factor, &task->jitter, &change->conditions};
+    static const char *const narrow_names[] = {"tries", "factor", "jitter", "conditions"};
+    for (size_t i = 0; i < sizeof narrow / sizeof narrow[0]; i++)
+        if (strcmp(word, narrow_names[i]) == 0)
+            *narrow[i] = (uint32_t)number_of(value);
+    if (strcmp(word, "verb") == 0)
+        change->verb = (enum tw_store_verb)number_of(value);
+    if (strcmp(word, "missed") == 0)
+        task->missed = (enum tw_missed)number_of(value);
+    if (strcmp(word, "queue") == 0)
+        task->queue = value;
+    if (strcmp(word, "id") == 0)
+        task->id = tw_text(value);
+    if (strcmp(word, "payload.size") == 0)
+        task->payload = (struct tw_bytes){"", number_of(value)}; /* it is refused before anybody reads it */
+}
+
+/* Makes a change whose members are given one by one, also those that no scenario names. */
+static void apply(const struct verb *verb)
+{
+    struct tw_store_change change = {.verb = TW_STORE_VERB_PUT, .task = {.queue = "q", .id = tw_text("a")}};
+    for (int i = 1; i < verb->words; i++)
+        set_member(&change, verb->word[i]);
+    int error = tw_store_apply(home.store, &change, 1);
+    tell(error != 0 ? error : 1);
 }
 
 /* ---- the lines ------------------------------------------------------------------------------------------- */
@@ -422,6 +468,10 @@ static void obey(const struct verb *verb)
         tell(store_pause(home.store, "q", name[0] == 'p'));
     else if (strcmp(name, "pass") == 0)
         pass(number_of(id));
+    else if (strcmp(name, "apply") == 0)
+        apply(verb);
+    else if (strcmp(name, "list") == 0)
+        list((unsigned)number_of(id), 0, 0, 0);
     else if (strcmp(name, "file") == 0)
         puts(home.path);
     else

@@ -147,7 +147,7 @@ def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):
     """The server would not log a task that a client adds now."""
     server = fleet.server(appendonly="yes")
     r = between_the_gates(server, filed("a"), replayed(b""))
-    assert "being loaded" in str(refusal(r, *words))
+    assert "the data set is being loaded: expected a call after loading has ended" in str(refusal(r, *words))
     assert isinstance(refusal(r, *ADD), redis.exceptions.BusyLoadingError)
     assert list(tasks(r, "s")) == ["a"]
     open_gate(server, r)
