@@ -360,7 +360,7 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id);
 void tw_sched_run_some(struct tw_sched *sched, uint64_t limit, uint64_t *taken);
 
 /* The number of tasks that wait for their due time or for a thread. */
-uint64_t tw_sched_pending(const struct tw_sched *sched);
+uint64_t tw_sched_count(const struct tw_sched *sched);
 
 /* ---- keyed tasks --------------------------------------------------------------------------------------- */
 
@@ -451,7 +451,7 @@ int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns);
 /* The time on the scheduler's clock at which it next has work. This is never later than the tick on which the
  * earliest task runs.
  * Returns: a point, or TW_NEVER if no task waits for its due time or for the timer thread. */
-uint64_t tw_sched_next(const struct tw_sched *sched);
+uint64_t tw_sched_next_bound(const struct tw_sched *sched);
 
 /* ---- statistics ---------------------------------------------------------------------------------------- */
 

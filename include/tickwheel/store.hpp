@@ -751,7 +751,7 @@ class store
     }
     /* The C store, for the functions of store.h that have no form here.
      * Ownership: stays with this object. */
-    tw_store *get() const noexcept
+    tw_store *raw() const noexcept
     {
         return raw_;
     }

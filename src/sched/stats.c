@@ -108,7 +108,7 @@ uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
     return tw__histogram_percentile(buckets, share, UINT64_MAX);
 }
 
-uint64_t tw_sched_pending(const struct tw_sched *sched)
+uint64_t tw_sched_count(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
     struct tw_sched_info sum;
