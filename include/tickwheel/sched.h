@@ -466,9 +466,12 @@ struct tw_sched_info {
     uint64_t moved;     /* moves; also keys that were set anew while their task was pending */
     uint64_t handed;    /* tasks handed over by drain and stop */
     uint64_t refused;   /* calls refused with TW_EFULL */
-    uint64_t skipped;   /* periods that were skipped or coalesced */
-    uint64_t late;      /* calls that started more than late_ns after they were due; 0 if late_ns is 0 */
-    uint64_t slow;      /* calls that ran longer than slow_ns; 0 if slow_ns is 0 */
+    uint64_t skipped;   /* periods that TW_MISSED_SKIP has passed over */
+    /* periods that calls stood for besides their own, counted when a call returns; none if its task was
+     * cancelled, moved, set anew or handed over meanwhile */
+    uint64_t coalesced;
+    uint64_t late; /* calls that started more than late_ns after they were due; 0 if late_ns is 0 */
+    uint64_t slow; /* calls that ran longer than slow_ns; 0 if slow_ns is 0 */
     uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* percentiles as tw_sched_late_percentile() */
     uint64_t run_max_ns;                            /* the longest callback */
     uint64_t memory;                                /* bytes held now */
