@@ -28,7 +28,7 @@
  *   - put_in(), put_at(), put_every(): tw_sched_key_put_in() and so on, with a key
  *   - move_in(), move_at(), cancel(), get(): tw_sched_move_in() and so on, with an id or a key
  *   - cancel_wait(): tw_sched_cancel_wait()
- *   - drain(), stop(), advance(), next_bound(), stats(): tw_sched_drain() and so on
+ *   - count(), key_count(), drain(), stop(), advance(), next_bound(), stats(): tw_sched_count() and so on
  */
 #ifndef TICKWHEEL_SCHED_HPP
 #define TICKWHEEL_SCHED_HPP
