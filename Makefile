@@ -137,8 +137,9 @@ abi: ## write the binary interface into src/*/*.abi
 	@tools/abi --write
 
 # Installs, uses and removes them in a new minimal Debian 12.
-check-deb: deb ## test the Debian packages (needs root)
-	@tools/check-deb build/deb; status=$$?; $(give_back); exit $$status
+check-deb: ## test the Debian packages (needs root)
+	@tools/setup deb
+	@tools/check-deb build/deb make deb; status=$$?; $(give_back); exit $$status
 
 # build/amalgamation/tickwheel.h and tickwheel.c, to add to a source tree.
 amalgamation: ## make the wheel as two files, to drop into a tree

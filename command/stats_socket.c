@@ -132,7 +132,8 @@ static json_t *counts(const struct tw_sched_info *stats)
     } all[] = {{"pending", stats->pending},     {"keys", stats->keys},       {"running", stats->running},
                {"added", stats->added},         {"again", stats->again},     {"fired", stats->fired},
                {"cancelled", stats->cancelled}, {"moved", stats->moved},     {"handed", stats->handed},
-               {"refused", stats->refused},     {"skipped", stats->skipped}, {"memory", stats->memory}};
+               {"refused", stats->refused},     {"skipped", stats->skipped}, {"coalesced", stats->coalesced},
+               {"memory", stats->memory}};
     json_t *object = json_object();
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         json_object_set_new(object, all[i].name, json_number(all[i].value));

@@ -46,7 +46,7 @@ class Measured:
 
     memory = rates["tickwheel", "1000000", "memory", "100", "bytes"]
     add_us = rates["tickwheel", "1000000", "aof_add", "1", "cpu_us"]
-    deliver_us = rates["tickwheel", "1000000", "drain", "0", "s"]  # s for a million
+    deliver_us = rates["tickwheel", "1000000", "deliver", "0", "s"]  # s for a million
     load_us = rates["tickwheel", "5000000", "load_rdb", "0", "s"] / 5
     late_p99_ms = rates["tickwheel", "1000000", "late_idle", "0", "info_p99_us"] / 1000
     snapshot, save_us = marks["snapshot", "bytes"], marks["snapshot", "us"]
@@ -247,7 +247,7 @@ def measured(_):
             "filing it, one command at a time, append-only file on",
             us(m.add_us), f"{redis}: aof_add, pipeline 1"
         ],
-        ["delivering it", us(m.deliver_us), f"{redis}: drain"],
+        ["delivering it", us(m.deliver_us), f"{redis}: deliver"],
         ["XREADGROUP and XACK, 100 entries at a time",
          us(m.consume_us), f"{footprint}: consume"],
         ["writing it to a snapshot", us(m.save_us), f"{footprint}: snapshot"],

@@ -52,7 +52,7 @@ int main(void)
     printf("%d timers filed in %.2f s, %.0f bytes each\n", TIMERS, seconds(filed_ns - start_ns),
            (double)stats.memory / TIMERS);
 
-    while (tw_sched_pending(sched) > 0) /* the program does something else */
+    while (tw_sched_count(sched) > 0) /* the program does something else */
         thrd_sleep(&(struct timespec){.tv_nsec = (long)TW_MS(10)}, NULL);
     tw_sched_stop(sched, 0, NULL, NULL, NULL); /* waits for the last callback */
     printf("%d fired, %d early; half were at most %.1f ms late, 99 of 100 at most %.1f ms\n", fired, early,

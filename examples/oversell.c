@@ -35,7 +35,7 @@ int main(void)
         if (tw_sched_add_in(sched, TW_MIN(30), check, (void *)order, NULL) != 0)
             return 1;
     }
-    printf("%d orders wait for their check\n", (int)tw_sched_pending(sched));
+    printf("%d orders wait for their check\n", (int)tw_sched_count(sched));
     tw_sched_advance(sched, TW_MIN(40));
     printf("%d are good, %d are given back\n", sold, given_back);
     printf("each was checked 30 minutes after it was placed: none earlier%s, none more than a tick later%s\n",

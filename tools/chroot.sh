@@ -24,6 +24,8 @@ log=$root.log
 clean_up() {
     status=$?
     trap - EXIT HUP INT TERM
+    [ "${BASHPID:-$$}" = $$ ] || exit $status # a signal has come before the job behind has let go of the trap
+    [ -z "${maker:-}" ] || { kill -- "-$maker" && wait "$maker"; } 2>/dev/null || true # make_debian
     for mounted in dev proc; do umount -l "$root/$mounted" 2>/dev/null || true; done
     if [ "${KEEP:-}" ]; then
         echo "kept: $root (if it is in memory, remove it by: umount $root)"
@@ -67,7 +69,7 @@ inside() {
 
 # The folder is new and is removed at the end, so dpkg need not wait until its files are on the disk. dpkg waits
 # all the same when it writes its own lists, unless the folder is in memory. The lists of packages stay, so
-# apt-get in the folder needs no update.
+# apt-get in the folder needs no update.    make_debian [OPTION of mmdebstrap...]
 make_debian() {
     available_mb=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
     if [ "${size_mb:-}" ] && [ $((size_mb * 2)) -lt "$available_mb" ]; then
@@ -78,10 +80,10 @@ make_debian() {
     for setting in tools/apt.conf /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf; do
         [ ! -f "$setting" ] || settings="$settings --aptopt=$setting"
     done
-    mmdebstrap --variant=minbase --skip=cleanup/apt/lists --dpkgopt=force-unsafe-io $settings \
+    mmdebstrap --variant=minbase --skip=cleanup/apt/lists --dpkgopt=force-unsafe-io $settings "$@" \
         "$suite" "$root" "deb $mirror $suite main" "deb $mirror $suite-updates main" || return
-    mount -t proc proc "$root/proc"
-    mount --rbind /dev "$root/dev"
-    mount --make-rslave "$root/dev"
-    cp /etc/resolv.conf "$root/etc/resolv.conf"
+    mount -t proc proc "$root/proc" &&
+        mount --rbind /dev "$root/dev" &&
+        mount --make-rslave "$root/dev" &&
+        cp /etc/resolv.conf "$root/etc/resolv.conf"
 }

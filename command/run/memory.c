@@ -72,12 +72,12 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
     calls_wake(run, wanted && !done);
 }
 
-/* tw_sched_next() is a bound: no task is due before it, but a task need not be due then. */
+/* No task is due before tw_sched_next_bound(), but a task need not be due then. */
 static void look(struct run_now *now)
 {
     struct tw_sched_info stats;
     tw_sched_stats(sched, &stats, sizeof stats);
-    uint64_t next_ns = tw_sched_next(sched), now_ns = tw_sched_now(sched);
+    uint64_t next_ns = tw_sched_next_bound(sched), now_ns = tw_sched_now(sched);
     snprintf(now->before, sizeof now->before, "waiting: %" PRIu64 ", ", stats.pending);
     now->under_way = stats.running;
     now->next_ms = next_ns == TW_NEVER ? UINT64_MAX : next_ns > now_ns ? (next_ns - now_ns) / MS_NS : 0;

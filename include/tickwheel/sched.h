@@ -360,7 +360,7 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id);
 void tw_sched_run_some(struct tw_sched *sched, uint64_t limit, uint64_t *taken);
 
 /* The number of tasks that wait for their due time or for a thread. */
-uint64_t tw_sched_pending(const struct tw_sched *sched);
+uint64_t tw_sched_count(const struct tw_sched *sched);
 
 /* ---- keyed tasks --------------------------------------------------------------------------------------- */
 
@@ -451,7 +451,7 @@ int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns);
 /* The time on the scheduler's clock at which it next has work. This is never later than the tick on which the
  * earliest task runs.
  * Returns: a point, or TW_NEVER if no task waits for its due time or for the timer thread. */
-uint64_t tw_sched_next(const struct tw_sched *sched);
+uint64_t tw_sched_next_bound(const struct tw_sched *sched);
 
 /* ---- statistics ---------------------------------------------------------------------------------------- */
 
@@ -466,9 +466,12 @@ struct tw_sched_info {
     uint64_t moved;     /* moves; also keys that were set anew while their task was pending */
     uint64_t handed;    /* tasks handed over by drain and stop */
     uint64_t refused;   /* calls refused with TW_EFULL */
-    uint64_t skipped;   /* periods that were skipped or coalesced */
-    uint64_t late;      /* calls that started more than late_ns after they were due; 0 if late_ns is 0 */
-    uint64_t slow;      /* calls that ran longer than slow_ns; 0 if slow_ns is 0 */
+    uint64_t skipped;   /* periods that TW_MISSED_SKIP has passed over */
+    /* periods that calls stood for besides their own, counted when a call returns; none if its task was
+     * cancelled, moved, set anew or handed over meanwhile */
+    uint64_t coalesced;
+    uint64_t late; /* calls that started more than late_ns after they were due; 0 if late_ns is 0 */
+    uint64_t slow; /* calls that ran longer than slow_ns; 0 if slow_ns is 0 */
     uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* percentiles as tw_sched_late_percentile() */
     uint64_t run_max_ns;                            /* the longest callback */
     uint64_t memory;                                /* bytes held now */

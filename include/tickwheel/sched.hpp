@@ -26,9 +26,9 @@
  * additions of C++. The conventions are those of wheel.hpp. In short:
  *   - add_in(), add_at(), add_every(): tw_sched_add_in() and so on
  *   - put_in(), put_at(), put_every(): tw_sched_key_put_in() and so on, with a key
- *   - move_in(), move_at(), cancel(), find(): tw_sched_move_in() and so on, with an id or a key
+ *   - move_in(), move_at(), cancel(), get(): tw_sched_move_in() and so on, with an id or a key
  *   - cancel_wait(): tw_sched_cancel_wait()
- *   - drain(), stop(), advance(), next(), stats(): tw_sched_drain() and so on
+ *   - count(), key_count(), drain(), stop(), advance(), next_bound(), stats(): tw_sched_count() and so on
  */
 #ifndef TICKWHEEL_SCHED_HPP
 #define TICKWHEEL_SCHED_HPP
@@ -581,7 +581,7 @@ class scheduler
     }
     /* The C scheduler, for the functions of sched.h that have no form here.
      * Ownership: stays with this object. */
-    tw_sched *get() const noexcept
+    tw_sched *raw() const noexcept
     {
         return raw_;
     }
@@ -632,7 +632,7 @@ class scheduler
         return tw_sched_move_at(raw_, id.value(), detail::ns_up(due));
     }
     /* Looks a task up. Empty: TW_EGONE. The caller must not use its `fn` and `arg`. */
-    std::optional<tw_task> find(task_id id) const noexcept
+    std::optional<tw_task> get(task_id id) const noexcept
     {
         tw_task seen;
         return tw_sched_get(raw_, id.value(), &seen, sizeof seen) == 0 ? std::optional<tw_task>(seen)
@@ -642,9 +642,9 @@ class scheduler
     {
         tw_sched_run(raw_, id.value());
     }
-    std::uint64_t pending() const noexcept
+    std::uint64_t count() const noexcept
     {
-        return tw_sched_pending(raw_);
+        return tw_sched_count(raw_);
     }
 
     /* As add_in(), add_at() and add_every(), for the task of a key. The key is bytes of any kind. */
@@ -684,7 +684,7 @@ class scheduler
         tw_sched_key_cancel(raw_, detail::bytes_of(key), &found, nullptr);
         return found;
     }
-    std::optional<tw_task> find(std::string_view key) const noexcept
+    std::optional<tw_task> get(std::string_view key) const noexcept
     {
         tw_task seen;
         return tw_sched_key_get(raw_, detail::bytes_of(key), &seen, sizeof seen) == 0
@@ -737,9 +737,9 @@ class scheduler
         return tw_sched_advance(raw_, detail::ns_up(now));
     }
     /* Empty: nothing is pending. */
-    std::optional<time_point> next() const noexcept
+    std::optional<time_point> next_bound() const noexcept
     {
-        const std::uint64_t ns = tw_sched_next(raw_);
+        const std::uint64_t ns = tw_sched_next_bound(raw_);
         if (ns == TW_NEVER)
             return std::nullopt;
         return time_point(detail::duration_of<std::chrono::nanoseconds>(ns));

@@ -599,17 +599,17 @@ template <class F> struct handler_of final : handler {
 };
 
 /* Passes what C shows to the callable behind `visit`. */
-template <class Visit> void show_task(void *visit, const tw_store_task *seen) noexcept
+template <class Visit> void visit_task(void *visit, const tw_store_task *seen) noexcept
 {
     std::invoke(*static_cast<Visit *>(visit), stored(*seen));
 }
 
-template <class Visit> void show_queue(void *visit, const char *queue) noexcept
+template <class Visit> void visit_queue(void *visit, const char *queue) noexcept
 {
     std::invoke(*static_cast<Visit *>(visit), std::string_view(queue));
 }
 
-template <class Visit> void show_load(void *visit, const tw_store_load *load) noexcept
+template <class Visit> void visit_load(void *visit, const tw_store_load *load) noexcept
 {
     std::invoke(*static_cast<Visit *>(visit), *load);
 }
@@ -751,7 +751,7 @@ class store
     }
     /* The C store, for the functions of store.h that have no form here.
      * Ownership: stays with this object. */
-    tw_store *get() const noexcept
+    tw_store *raw() const noexcept
     {
         return raw_;
     }
@@ -804,14 +804,14 @@ class store
     /* Calls visit(const stored &) with the task. */
     template <class Visit> status get(const std::string &queue, std::string_view id, Visit &&visit) const
     {
-        return tw_store_get(raw_, detail::name_of(queue, id), detail::show_task<std::remove_reference_t<Visit>>,
-                            address(visit));
+        return tw_store_get(raw_, detail::name_of(queue, id),
+                            detail::visit_task<std::remove_reference_t<Visit>>, address(visit));
     }
     /* Calls visit(const stored &) with each task. */
     template <class Visit> status scan(const std::string &queue, const scan_range &range, Visit &&visit) const
     {
         return tw_store_scan(raw_, detail::queue_of(queue), &range.raw(),
-                             detail::show_task<std::remove_reference_t<Visit>>, address(visit));
+                             detail::visit_task<std::remove_reference_t<Visit>>, address(visit));
     }
     template <class Visit> status scan(const std::string &queue, Visit &&visit) const
     {
@@ -843,17 +843,18 @@ class store
     /* Calls visit(std::string_view) with the name of each queue. */
     template <class Visit> status queues(Visit &&visit) const
     {
-        return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<Visit>>, address(visit));
+        return tw_store_queues(raw_, detail::visit_queue<std::remove_reference_t<Visit>>, address(visit));
     }
     /* Calls visit(const tw_store_load &) with the load of each queue. */
     template <class Visit> status loads(Visit &&visit) const
     {
-        return tw_store_loads(raw_, nullptr, detail::show_load<std::remove_reference_t<Visit>>, address(visit));
+        return tw_store_loads(raw_, nullptr, detail::visit_load<std::remove_reference_t<Visit>>,
+                              address(visit));
     }
     /* The same for one queue. */
     template <class Visit> status loads(const std::string &queue, Visit &&visit) const
     {
-        return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<Visit>>,
+        return tw_store_loads(raw_, detail::queue_of(queue), detail::visit_load<std::remove_reference_t<Visit>>,
                               address(visit));
     }
     /* Names the handler of a queue. A handler takes `const job &`, and returns a tw_answer, or nothing, which
@@ -874,7 +875,7 @@ class store
         std::unique_ptr<error_function> own;
         if (given.on_error_) {
             own = std::make_unique<error_function>(given.on_error_);
-            with.on_error = show_error;
+            with.on_error = tell_error;
             with.arg = own.get();
         }
         const status done = tw_store_start(raw_, &with);
@@ -989,7 +990,7 @@ class store
     {
         return const_cast<void *>(static_cast<const void *>(std::addressof(f)));
     }
-    static void show_error(void *f, int error, const char *message) noexcept
+    static void tell_error(void *f, int error, const char *message) noexcept
     {
         (*static_cast<error_function *>(f))(status(error), message);
     }

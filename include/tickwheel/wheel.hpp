@@ -440,7 +440,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     }
     /* The C wheel, for the functions of wheel.h that have no form here.
      * Ownership: stays with this object. */
-    tw_wheel *get() const noexcept
+    tw_wheel *raw() const noexcept
     {
         return raw_;
     }

@@ -11,15 +11,9 @@
  * one hold of the lock.
  *
  * Missed periods. A repeating task stays in phase: its due times are first + n * period. If a call starts
- * late by a whole period or more, the policy of the task decides. Example: the period is 10 ms, and a call
- * that was due at 100 ms can start no earlier than at 137 ms. It is three whole periods late.
- *
- *     policy      calls at 137 ms                              next call due at
- *     COALESCE    one, with `missed_periods` 3                 140 ms
- *     SKIP        none; 4 periods count as skipped             140 ms
- *     BURST       four in a row: for 100, 110, 120, 130        140 ms
- *
- * A call that is less than a period late is made under every policy.
+ * late by a whole period or more, the policy of the task decides (the picture in task/periods.c). The period
+ * counts from the tick on which the call could first be made. A call that is less than a period late is made
+ * under every policy.
  */
 #include "call.h"
 
@@ -97,27 +91,6 @@ static uint64_t periods_late(const struct tw__sched_shard *shard, const struct t
     return tw__task_periods_since(from_ns, details->period_ns, now_ns);
 }
 
-/* Notes the periods that a late call stands for besides its own. */
-static void coalesce(struct tw__sched_shard *shard, const struct tw__sched_task *task,
-                     struct tw__sched_details *details, uint64_t now_ns)
-{
-    details->missed_periods = periods_late(shard, task, details, now_ns);
-    shard->stats.skipped += details->missed_periods;
-}
-
-/* If the call is late by a period or more, files the task for the next period that lies ahead, and returns
- * true. */
-static bool skip_periods(struct tw__sched_shard *shard, struct tw__sched_task *task,
-                         const struct tw__sched_details *details, uint64_t now_ns)
-{
-    uint64_t missed_periods = periods_late(shard, task, details, now_ns);
-    if (missed_periods == 0)
-        return false;
-    shard->stats.skipped += missed_periods + 1;
-    file_again(shard, task, tw__task_due_after(task->due_ns, missed_periods + 1, details->period_ns));
-    return true;
-}
-
 /* Applies the policy of a repeating task to a late call. Returns true if the task has no call to make now. */
 static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns)
 {
@@ -127,11 +100,15 @@ static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, 
     TW_ASSERT(details->missed_periods == 0);
     if (now_ns - task->due_ns < details->period_ns) /* mostly: then there is nothing to divide */
         return false;
-    if (details->missed == TW_MISSED_SKIP)
-        return skip_periods(shard, task, details, now_ns);
-    if (details->missed == TW_MISSED_COALESCE)
-        coalesce(shard, task, details, now_ns);
-    return false;
+    struct tw__task_turn turn = {.due = task->due_ns};
+    uint64_t late = periods_late(shard, task, details, now_ns);
+    tw__task_make_up(&turn, details->missed, late, details->period_ns);
+    details->missed_periods = turn.missed_periods;
+    if (turn.skipped == 0)
+        return false;
+    shard->stats.skipped += turn.skipped;
+    file_again(shard, task, turn.due);
+    return true;
 }
 
 /* How long after the due time a call starts. A period that had passed when the task was filed is late from the
@@ -270,14 +247,23 @@ static void release_called(struct tw__sched_shard *shard, const struct tw__sched
     tw__sched_lock(shard);
 }
 
+/* Counts a call that has returned. A call whose task was cancelled, moved, set anew or handed over meanwhile
+ * has no end (docs/contract.md, "Counts"). */
+static void count_call(struct tw__sched_shard *shard, const struct tw__sched_call *call, uint64_t ended_ns)
+{
+    if (!call->task->dead && !call->task->again)
+        shard->stats.coalesced += call->seen.missed_periods;
+    tw__sched_stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
+}
+
 uint64_t tw__sched_call_make(struct tw__sched_shard *shard, struct tw__sched_call *call, bool *ready)
 {
     TW_ASSERT(tw__sched_locked(shard));
     tw__sched_unlock(shard);
     uint64_t ended_ns = call_back(shard->sched, call);
     tw__sched_lock(shard);
+    count_call(shard, call, ended_ns);
     release_called(shard, call);
-    tw__sched_stats_call(shard, call->seen.late_ns, ended_ns - call->begun_ns);
     *ready = finish(shard, call);
     return ended_ns;
 }

@@ -141,7 +141,7 @@ int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns)
     return 0;
 }
 
-uint64_t tw_sched_next(const struct tw_sched *sched)
+uint64_t tw_sched_next_bound(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
     uint64_t next = TW_NEVER;

@@ -58,6 +58,7 @@ static void add_stats(struct tw_sched_info *sum, const struct tw_sched_info *one
     sum->handed += one->handed;
     sum->refused += one->refused;
     sum->skipped += one->skipped;
+    sum->coalesced += one->coalesced;
     sum->late += one->late;
     sum->slow += one->slow;
     sum->late_max_ns = larger(sum->late_max_ns, one->late_max_ns);
@@ -108,7 +109,7 @@ uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
     return tw__histogram_percentile(buckets, share, UINT64_MAX);
 }
 
-uint64_t tw_sched_pending(const struct tw_sched *sched)
+uint64_t tw_sched_count(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
     struct tw_sched_info sum;
@@ -179,7 +180,9 @@ void tw_sched_prometheus(const struct tw_sched *sched, tw_emit_fn *emit, void *a
     put_value(&out, "moved_total", "counter", "Tasks moved.", stats.moved);
     put_value(&out, "handed_total", "counter", "Tasks handed back by drain and stop.", stats.handed);
     put_value(&out, "refused_total", "counter", "Tasks refused because there were too many.", stats.refused);
-    put_value(&out, "skipped_total", "counter", "Periods skipped or coalesced.", stats.skipped);
+    put_value(&out, "skipped_total", "counter", "Periods that MISSED_SKIP passed over.", stats.skipped);
+    put_value(&out, "coalesced_total", "counter", "Periods that calls stood for besides their own.",
+              stats.coalesced);
     put_value(&out, "late_total", "counter", "Callbacks that started later than the limit.", stats.late);
     put_value(&out, "slow_total", "counter", "Callbacks that ran longer than the limit.", stats.slow);
     put_lateness(&out, sched, stats.fired);

@@ -38,12 +38,7 @@ struct tw__task_turn tw__task_turn(const struct tw__task_period *period, uint64_
     }
     turn.due = tw__task_due_after(period->due, turn.dropped, period->every);
     uint64_t passed = tw__task_periods_since(turn.due, period->every, now);
-    if (period->missed == TW_MISSED_SKIP && passed > 0) {
-        turn.skipped = passed + 1;
-        turn.due = tw__task_due_after(turn.due, turn.skipped, period->every);
-    }
-    if (period->missed == TW_MISSED_COALESCE)
-        turn.missed_periods = passed;
+    tw__task_make_up(&turn, period->missed, passed, period->every);
     turn.ends = turn.due > TW__TASK_TIME_MAX;
     bool moved = turn.dropped + turn.skipped > 0;
     turn.calls = !turn.ends && (!moved || turn.due <= now); /* a promoted task comes before its due time */

@@ -56,6 +56,19 @@ struct tw__task_turn {
     bool ends;               /* no call, and no further period: the task leaves */
 };
 
+/* `missed` decides about a call after which `passed` further periods have begun: it moves the due time of the
+ * call on, or lets the call stand for them. */
+static inline void tw__task_make_up(struct tw__task_turn *turn, enum tw_missed missed, uint64_t passed,
+                                    uint64_t every)
+{
+    if (missed == TW_MISSED_COALESCE)
+        turn->missed_periods = passed;
+    if (missed == TW_MISSED_SKIP && passed > 0) {
+        turn->skipped = passed + 1;
+        turn->due = tw__task_due_after(turn->due, turn->skipped, every);
+    }
+}
+
 /* Decides at `now` about a task that is ready with attempt 0. First the periods that are too late are dropped,
  * then `missed` decides. Example: every 1000, max_late 500, due at 0, and now it is 2600. The periods 0, 1000
  * and 2000 are dropped, and there is no call until 3000. Requires: next <= now. */

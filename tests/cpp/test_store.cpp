@@ -321,8 +321,8 @@ TEST_CASE("an exception that leaves another callable ends the program")
         std::set_terminate([] { _exit(42); });
         const tw_store_task task{};
         const auto throws = [](const stored &) { throw std::runtime_error("thrown"); };
-        tickwheel::detail::show_task<decltype(throws)>(const_cast<void *>(static_cast<const void *>(&throws)),
-                                                       &task);
+        tickwheel::detail::visit_task<decltype(throws)>(const_cast<void *>(static_cast<const void *>(&throws)),
+                                                        &task);
         _exit(0);
     }
     const int how = eventually_exited(child);

@@ -310,7 +310,7 @@ TEST_CASE("next, range, count, drain")
     CHECK(*wheel.next_exact() == 2h);
     CHECK(*wheel.next_bound() <= 2h);
     CHECK(wheel.range() == milliseconds::max());
-    CHECK(tw_wheel_count(wheel.get()) == 2);
+    CHECK(tw_wheel_count(wheel.raw()) == 2);
     CHECK(wheel.drain() != nullptr);
     CHECK(wheel.count() == 1);
 }
@@ -420,7 +420,7 @@ TEST_CASE("a geometry that is not valid is refused with the value and the valid 
     wheel<> some(good, 12345us, made);
     CHECK(made.ok());
     CHECK(some.now() == 12ms);
-    CHECK(tw_wheel_levels(some.get()) == 2);
+    CHECK(tw_wheel_levels(some.raw()) == 2);
 }
 
 TEST_CASE("more levels than there can be are refused, not cut off")

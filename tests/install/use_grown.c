@@ -47,7 +47,7 @@ SIZE(tw_executor_driver, close, 16, 56);
 /* The library fills them in, or shows them: they grow at their ends. */
 #define LAST(name, last, at)                                                                                   \
     _Static_assert(offsetof(struct name, last) == (at), "a member before " #last " of " #name)
-LAST(tw_sched_info, clock, 144);
+LAST(tw_sched_info, clock, 152);
 LAST(tw_task, key, 72);
 LAST(tw_level_info, draining, 32);
 LAST(tw_store_info, began_ms, 128);

@@ -78,7 +78,7 @@ static void a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_ove
         tw_sched_add_in(sched, ms, log_call, NULL, &id[i]);
     advance(sched, 5 * ms);
     assert_int_equal(sent_count, 4);
-    assert_int_equal(tw_sched_pending(sched), 4);
+    assert_int_equal(tw_sched_count(sched), 4);
     assert_int_equal(try_cancel(sched, id[1]), TW_CANCEL_DONE);
     assert_int_equal(tw_sched_move_in(sched, id[2], 10 * ms), 0);
     run_sent(sched); /* passes over tasks 1 and 2 */

@@ -26,9 +26,9 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
         assert_int_equal(try_cancel(sched, id[round % 3]), TW_CANCEL_DONE);
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), 2 * ms, log_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_pending(sched), 3);
+        assert_int_equal(tw_sched_count(sched), 3);
         advance(sched, 10 * ms);
-        assert_int_equal(tw_sched_pending(sched), 0);
+        assert_int_equal(tw_sched_count(sched), 0);
     }
     assert_int_equal(stats_of(sched).refused, 100);
     assert_int_equal(calls, 150);
@@ -89,7 +89,7 @@ static void use_everything(struct tw_sched *sched, int n)
     for (int i = 0; i < n; i++) {
         snprintf(key, sizeof key, "%d", i);
         use_keys(sched, i);
-        uint64_t pending = tw_sched_pending(sched), keys = tw_sched_key_count(sched), id;
+        uint64_t pending = tw_sched_count(sched), keys = tw_sched_key_count(sched), id;
         struct tw_every every = {.first_ns = (uint64_t)i * ms, .period_ns = 3 * ms, .times = 2};
         int error[3] = {tw_sched_add_in(sched, (uint64_t)i * 100 * ms, log_call, NULL, &id),
                         tw_sched_add_every(sched, &every, log_call, NULL, NULL),
@@ -98,7 +98,7 @@ static void use_everything(struct tw_sched *sched, int n)
             assert_true(error[k] == 0 || error[k] == TW_ENOMEM);
             pending += error[k] == 0;
         }
-        assert_int_equal(tw_sched_pending(sched), pending);
+        assert_int_equal(tw_sched_count(sched), pending);
         assert_int_equal(tw_sched_key_count(sched), keys + (error[2] == 0));
         int moved = error[0] == 0 ? tw_sched_move_in(sched, id, 50000000 * ms) : 0;
         assert_true(moved == 0 || moved == TW_ENOMEM);
@@ -202,7 +202,7 @@ static void a_geometry_that_refuses_is_heard(void **state)
     assert_int_equal(tw_sched_key_put_every(sched, tw_text("k"), &every, log_call, NULL, NULL), TW_ERANGE);
     assert_int_equal(tw_sched_add_in(sched, 100 * ms, log_call, NULL, &id), 0);
     assert_int_equal(tw_sched_move_in(sched, id, 101 * ms), TW_ERANGE);
-    assert_int_equal(tw_sched_pending(sched), 1);
+    assert_int_equal(tw_sched_count(sched), 1);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 1);
     tw_sched_free(sched);
@@ -244,7 +244,7 @@ static void a_task_that_is_ready_stays_so_when_it_cannot_be_moved(void **state)
         tw_sched_add_in(sched, ms, log_call, NULL, &id[i]);
     advance(sched, 5 * ms);
     assert_int_equal(tw_sched_move_in(sched, id[1], 101 * ms), TW_ERANGE);
-    assert_int_equal(tw_sched_pending(sched), 3);
+    assert_int_equal(tw_sched_count(sched), 3);
     run_sent(sched);
     assert_int_equal(calls, 3);
     stats_of(sched);
@@ -288,7 +288,7 @@ static void the_end_of_time_never_comes(void **state)
     tw_sched_add_at(sched, UINT64_MAX - 3855, log_call, NULL, NULL);
     assert_int_equal(tw_sched_advance(sched, UINT64_MAX), 0);
     assert_int_equal(calls, 1);
-    assert_int_equal(tw_sched_pending(sched), 2);
+    assert_int_equal(tw_sched_count(sched), 2);
     tw_sched_free(sched);
 }
 
@@ -330,7 +330,7 @@ static void a_reserve_may_fail_half_way(void **state)
         struct tw_sched *sched = sched_of((struct tw_sched_options){.memory = scarce_memory});
         requests_left = given;
         int error = tw_sched_reserve(sched, 3000);
-        assert_int_equal(tw_sched_pending(sched), 0);
+        assert_int_equal(tw_sched_count(sched), 0);
         tw_sched_free(sched);
         assert_int_equal(blocks_out, 0);
         requests_left = given;
@@ -353,7 +353,7 @@ static void periods_of_centuries_saturate(void **state)
         advance(sched, ms);
         run_sent(sched);
         assert_true(calls <= 2);
-        assert_int_equal(tw_sched_pending(sched), 1);
+        assert_int_equal(tw_sched_count(sched), 1);
         tw_sched_free(sched);
     }
 }
@@ -404,7 +404,7 @@ static void a_scheduler_without_threads_says_so_and_can_try_again(void **state)
         threads_left = good;
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), 3600000 * ms, log_call, NULL, NULL),
                          TW_ESYSTEM);
-        assert_int_equal(tw_sched_pending(sched), 0);
+        assert_int_equal(tw_sched_count(sched), 0);
         threads_left = -1;
         assert_int_equal(tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, NULL), 0);
         tw_sched_free(sched);

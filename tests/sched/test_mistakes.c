@@ -91,7 +91,7 @@ static bool make_whole_call(struct tw_sched *sched, int n)
         tw_sched_advance(sched, 1);
         return true;
     case 24:
-        tw_sched_next(sched);
+        tw_sched_next_bound(sched);
         return true;
     case 25:
         tw_sched_stats(sched, &stats, sizeof stats);
@@ -152,7 +152,7 @@ static bool make_call(struct tw_sched *sched, int n)
         tw_sched_run_some(sched, 1, NULL);
         return true;
     case 12:
-        tw_sched_pending(sched);
+        tw_sched_count(sched);
         return true;
     default:
         return make_whole_call(sched, n);
@@ -362,7 +362,7 @@ static void *calling_memory(void *arg, void *old, size_t size)
 {
     struct tw_sched **sched = arg;
     if (*sched != NULL)
-        tw_sched_pending(*sched);
+        tw_sched_count(*sched);
     if (old == NULL)
         return malloc(size);
     free(old);
@@ -429,7 +429,7 @@ static void breach_and_call(void)
 {
     struct tw_sched *sched = virtual_sched();
     sched->shard[0]->stats.pending++;
-    tw_sched_pending(sched);
+    tw_sched_count(sched);
 }
 
 static void the_invariants_are_checked_when_the_lock_is_let_go_of(void **state)

@@ -62,7 +62,7 @@ static void a_period_shorter_than_a_tick_is_refused(void **state)
     assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
     every = (struct tw_every){.period_ns = ms, .reserved[1] = 1};
     assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
-    assert_int_equal(tw_sched_pending(sched), 0);
+    assert_int_equal(tw_sched_count(sched), 0);
     tw_sched_free(sched);
 }
 
@@ -102,6 +102,7 @@ static void skip_goes_on_at_the_next_period_ahead(void **state)
     for (int i = 0; i < calls; i++)
         assert_int_equal(seen[i].due_ns, (uint64_t)(i + 5) * 10 * ms);
     assert_int_equal(stats_of(sched).skipped, 4); /* 10, 20, 30, 40 */
+    assert_int_equal(stats_of(sched).coalesced, 0);
     tw_sched_free(sched);
 }
 
@@ -117,7 +118,8 @@ static void coalesce_makes_one_call_stand_for_all(void **state)
         assert_int_equal(seen[i].due_ns, (uint64_t)(i + 4) * 10 * ms);
         assert_int_equal(seen[i].missed_periods, 0);
     }
-    assert_int_equal(stats_of(sched).skipped, 3);
+    assert_int_equal(stats_of(sched).coalesced, 3);
+    assert_int_equal(stats_of(sched).skipped, 0);
     tw_sched_free(sched);
 }
 
@@ -133,7 +135,7 @@ static void without_a_word_missed_periods_are_coalesced(void **state)
     assert_int_equal(seen[0].missed, TW_MISSED_COALESCE);
     assert_int_equal(seen[0].due_ns, 10 * ms);
     assert_int_equal(seen[0].missed_periods, 3);
-    assert_int_equal(tw_sched_next(sched), 50 * ms);
+    assert_int_equal(tw_sched_next_bound(sched), 50 * ms);
     tw_sched_free(sched);
 }
 
@@ -144,12 +146,12 @@ static void a_period_counts_as_missed_from_the_tick_of_the_call_on(void **state)
     (void)state;
     static const struct {
         enum tw_missed missed;
-        uint64_t due_ns, start_ns, calls, skipped;
+        uint64_t due_ns, start_ns, calls, skipped, coalesced;
     } rows[] = {
-        {TW_MISSED_COALESCE, 10300000, 20900000, 1, 0}, {TW_MISSED_COALESCE, 10300000, 21000000, 1, 1},
-        {TW_MISSED_COALESCE, 10000000, 19900000, 1, 0}, {TW_MISSED_COALESCE, 10000000, 20000000, 1, 1},
-        {TW_MISSED_SKIP, 10300000, 20900000, 1, 0},     {TW_MISSED_SKIP, 10300000, 21000000, 0, 2},
-        {TW_MISSED_SKIP, 10000000, 19900000, 1, 0},     {TW_MISSED_SKIP, 10000000, 20000000, 0, 2},
+        {TW_MISSED_COALESCE, 10300000, 20900000, 1, 0, 0}, {TW_MISSED_COALESCE, 10300000, 21000000, 1, 0, 1},
+        {TW_MISSED_COALESCE, 10000000, 19900000, 1, 0, 0}, {TW_MISSED_COALESCE, 10000000, 20000000, 1, 0, 1},
+        {TW_MISSED_SKIP, 10300000, 20900000, 1, 0, 0},     {TW_MISSED_SKIP, 10300000, 21000000, 0, 2, 0},
+        {TW_MISSED_SKIP, 10000000, 19900000, 1, 0, 0},     {TW_MISSED_SKIP, 10000000, 20000000, 0, 2, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct tw_sched *sched = lazy_sched();
@@ -159,6 +161,7 @@ static void a_period_counts_as_missed_from_the_tick_of_the_call_on(void **state)
         run_sent(sched);
         assert_int_equal(calls, rows[i].calls);
         assert_int_equal(stats_of(sched).skipped, rows[i].skipped);
+        assert_int_equal(stats_of(sched).coalesced, rows[i].coalesced);
         tw_sched_free(sched);
     }
 }
@@ -171,7 +174,7 @@ static void missed_periods_use_up_no_calls(void **state)
         assert_int_equal(calls, 3);
         for (uint64_t i = 0; i < 3; i++)
             assert_int_equal(seen[i].left, 2 - i);
-        assert_int_equal(tw_sched_pending(sched), 0);
+        assert_int_equal(tw_sched_count(sched), 0);
         tw_sched_free(sched);
     }
 }
@@ -203,7 +206,8 @@ static void behind_a_slow_task_skip_never_runs_and_coalesce_does(void **state)
     tw_sched_free(sched);
     sched = heartbeat_behind_a_slow_task(TW_MISSED_COALESCE);
     assert_int_equal(calls, 29);
-    assert_int_equal(stats_of(sched).skipped, 8 + 28 * 9);
+    assert_int_equal(stats_of(sched).coalesced, 8 + 28 * 9);
+    assert_int_equal(stats_of(sched).skipped, 0);
     tw_sched_free(sched);
 }
 
@@ -238,6 +242,7 @@ static void a_stop_inside_a_coalesced_call_hands_over_the_call_after_it(void **s
     assert_int_equal(handed_one.due_ns, 60 * ms);
     assert_int_equal(handed_one.left, 7);
     assert_int_equal(handed_one.missed_periods, 0);
+    assert_int_equal(stats_of(sched).coalesced, 0);
     tw_sched_free(sched);
 }
 
@@ -259,7 +264,44 @@ static void a_move_in_a_coalesced_call_starts_afresh(void **state)
     assert_int_equal(try_drain(sched, keep_handed, NULL), 1);
     assert_int_equal(handed_one.due_ns, 90 * ms);
     assert_int_equal(handed_one.missed_periods, 0);
+    assert_int_equal(stats_of(sched).coalesced, 0);
     tw_sched_free(sched);
+}
+
+static uint64_t coalesced_in_its_call; /* the count, as the callback has read it */
+
+static void read_the_count(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    coalesced_in_its_call = stats_of(sched).coalesced;
+}
+
+static void cancel_itself(struct tw_sched *sched, const struct tw_task *task)
+{
+    read_the_count(sched, task);
+    tw_sched_cancel(sched, task->id, NULL);
+}
+
+/* docs/contract.md, "Counts". */
+static void coalesced_periods_count_when_the_call_ends_and_not_if_it_is_cancelled(void **state)
+{
+    (void)state;
+    static const struct {
+        tw_task_fn *fn;
+        uint64_t times, counted;
+    } rows[] = {{read_the_count, 9, 4}, {read_the_count, 1, 4}, {cancel_itself, 9, 0}, {cancel_itself, 1, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct tw_sched *sched = lazy_sched();
+        struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .times = rows[i].times};
+        tw_sched_add_every(sched, &every, rows[i].fn, NULL, NULL);
+        advance(sched, 55 * ms);
+        run_sent(sched);
+        assert_int_equal(calls, 1);
+        assert_int_equal(seen[0].missed_periods, 4);
+        assert_int_equal(coalesced_in_its_call, 0);
+        assert_int_equal(stats_of(sched).coalesced, rows[i].counted);
+        tw_sched_free(sched);
+    }
 }
 
 /* A wheel that refuses measures its reach from the tick on which it stands, and the timer thread may not have
@@ -276,12 +318,12 @@ static void a_repeating_task_is_not_lost_on_a_wheel_that_is_behind(void **state)
         tw_sched_add_every(sched, &every, log_call, NULL, NULL);
         advance(sched, 600 * ms);
         run_sent(sched);
-        assert_int_equal(tw_sched_pending(sched), 1);
+        assert_int_equal(tw_sched_count(sched), 1);
         stats_of(sched);
         advance(sched, 10 * ms);
         run_sent(sched);
         assert_true(calls >= 1);
-        assert_int_equal(tw_sched_pending(sched), 1);
+        assert_int_equal(tw_sched_count(sched), 1);
         tw_sched_free(sched);
     }
 }
@@ -318,6 +360,7 @@ int main(void)
         cmocka_unit_test(missed_periods_use_up_no_calls),
         cmocka_unit_test(a_stop_inside_a_coalesced_call_hands_over_the_call_after_it),
         cmocka_unit_test(a_move_in_a_coalesced_call_starts_afresh),
+        cmocka_unit_test(coalesced_periods_count_when_the_call_ends_and_not_if_it_is_cancelled),
         cmocka_unit_test(a_repeating_task_is_not_lost_on_a_wheel_that_is_behind),
         cmocka_unit_test(a_moved_repeating_task_goes_on_from_its_new_time),
     };

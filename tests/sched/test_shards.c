@@ -247,7 +247,7 @@ static void a_stop_hands_over_the_tasks_of_shards_that_are_just_being_made(void 
         for (int i = 0; i < THREADS; i++)
             eventually_joined(thread[i]);
         assert_int_equal(stopped, race.added);
-        assert_int_equal(tw_sched_pending(race.sched), 0);
+        assert_int_equal(tw_sched_count(race.sched), 0);
         assert_null(tw__sched_check(race.sched));
         tw_sched_free(race.sched);
     }
