@@ -398,17 +398,20 @@ int tw_store_scan(const struct tw_store *store, const char *queue, const struct 
  * Cost: O(tasks counted), a few million a second. */
 int tw_store_count(const struct tw_store *store, const char *queue, bool dead, uint64_t *count);
 
-/* Looks up next_ms of the first task of a queue that waits or runs, and stands behind no attempt. `queue` NULL:
- * the least of all queues.
+/* Looks up next_ms of the first task of a queue that waits (TW_STATE_WAITING). `queue` NULL: the least of all
+ * queues. tw_store_count() tells whether there are tasks that do not wait.
  * Returns: 0, and the time in *next_ms, TW_NEVER if there is none, or an error.
  * Cost: O(log tasks), for each queue. */
 int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *next_ms);
 
-/* Counts the calls to come of a queue, in `steps` steps of `step_ms` milliseconds from now on. counts[i]
- * receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a task at next_ms.
- *   - counts[0] also counts the tasks that are ready, whether they run or not.
- *   - Each call of a repeating task within that time counts, as if no handler took time. Its missed periods
- *     count as one call, or as one call each with TW_MISSED_BURST, or as none with TW_MISSED_SKIP.
+/* Counts the calls to come of the tasks of a queue that wait, in `steps` steps of `step_ms` milliseconds from
+ * now on. counts[i] receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a
+ * task at next_ms.
+ *   - Tasks that are ready or leased do not count, nor do further periods of theirs. A task whose place_ms lies
+ *     ahead because the clock was set back counts as one that waits.
+ *   - Each call of a repeating task within that time counts, as if no handler took time. Periods that the first
+ *     call will have missed count as one call, or as one call each with TW_MISSED_BURST, or as none with
+ *     TW_MISSED_SKIP.
  *   - A call that will be too late (max_late_ms) counts too.
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0 or an error, and then *counts is unchanged.

@@ -822,7 +822,7 @@ class store
         return count_by(
             [&](std::uint64_t *n) { return tw_store_count(raw_, detail::queue_of(queue), dead, n); });
     }
-    /* If the call succeeds, `due` receives the earliest due time, or nothing if there is no task. */
+    /* If the call succeeds, `due` receives the time of the first task that waits, or nothing if none does. */
     status next(const std::string &queue, std::optional<store_time> &due) const
     {
         std::uint64_t ms = TW_NEVER;
@@ -831,7 +831,7 @@ class store
             due = ms == TW_NEVER ? std::nullopt : std::optional<store_time>(detail::point_of(ms));
         return done;
     }
-    /* Counts the calls to come, in as many steps as `counts` has numbers. */
+    /* Counts the calls to come of tasks that wait, in as many steps as `counts` has numbers. */
     template <class Rep, class Period>
     status forecast(const std::string &queue, std::chrono::duration<Rep, Period> step,
                     std::vector<std::uint64_t> &counts) const

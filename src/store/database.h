@@ -73,26 +73,23 @@
     X(COUNT_ALL, "SELECT count(*) FROM $tw_task INDEXED BY tw_order WHERE queue >= '' AND dead_ms IS NULL")    \
     X(COUNT_ALL_DEAD,                                                                                          \
       "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
-    X(LIVE, "SELECT count(*), (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
-            " AND dead_ms IS NULL AND replaced = 0 AND place_ms > ?2 ORDER BY place_ms, seq LIMIT 1),"         \
-            " sum(replaced > 0)"                                                                               \
-            " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")                         \
+    X(LIVE, "SELECT count(*), " TW__STORE_FIRST(                                                               \
+                "?1", "?2") ", sum(replaced > 0)"                                                              \
+                            " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")         \
     X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"    \
            " AND dead_ms IS NULL AND replaced = 0 AND place_ms <= ?2")                                         \
     X(NEXT_ALL, "WITH RECURSIVE q(name) AS (SELECT min(queue) FROM $tw_task INDEXED BY tw_order"               \
                 " WHERE queue >= '' AND dead_ms IS NULL UNION ALL"                                             \
                 " SELECT (SELECT min(queue) FROM $tw_task INDEXED BY tw_order WHERE queue > q.name"            \
                 " AND dead_ms IS NULL) FROM q WHERE q.name IS NOT NULL)"                                       \
-                " SELECT min((SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = q.name"           \
-                " AND dead_ms IS NULL AND replaced = 0 ORDER BY place_ms, seq LIMIT 1)) FROM q")               \
-    X(NEXT, "SELECT (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
-            " AND replaced = 0 ORDER BY place_ms, seq LIMIT 1)")                                               \
+                " SELECT min(" TW__STORE_FIRST("q.name", "?2") ") FROM q")                                     \
+    X(NEXT, "SELECT " TW__STORE_FIRST("?1", "?2"))                                                             \
     X(FORECAST, "SELECT place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
-                " AND replaced = 0 AND place_ms <= ?2")                                                        \
+                " AND replaced = 0 AND place_ms > ?3 AND place_ms <= ?2")                                      \
     X(FORECAST_REPEAT,                                                                                         \
       "SELECT due_ms, every_ms, times, missed, place_ms, attempt, missed_periods FROM $tw_task"                \
-      " INDEXED BY tw_repeat WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2"         \
-      " AND replaced = 0")                                                                                     \
+      " INDEXED BY tw_repeat WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND replaced = 0"           \
+      " AND place_ms > ?3 AND place_ms <= ?2")                                                                 \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
@@ -209,6 +206,13 @@ enum { TW__STORE_MANY = 32 };
 
 /* No handler has the task. */
 #define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
+
+/* next_ms of the first task of a queue that waits. If the clock has gone back, the place of a task may lie
+ * ahead though the task is ready or leased. */
+#define TW__STORE_FIRST(queue, now)                                                                            \
+    "(SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = " queue                                   \
+    " AND dead_ms IS NULL AND replaced = 0 AND place_ms > " now " AND next_ms > " now TW__STORE_NOT_LEASED     \
+    " ORDER BY place_ms, seq LIMIT 1)"
 
 /* A put of a task that is there makes its row the new task, with all its options: `excluded` is the row that a
  * new task would have. */
