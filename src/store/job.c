@@ -217,14 +217,10 @@ uint64_t tw__store_job_next_due(const struct tw__store_job *job)
     return tw__task_next_call(job->job.due_ms, job->job.missed_periods, job->every_ms, job->job.left);
 }
 
-/* The tokens of one commit follow each other, and the jitter is the rest of a division. With the tokens
- * themselves, tasks that fail together would be due again within milliseconds. So their hashes are taken. */
 uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,
                                  uint64_t now_ms)
 {
     if (job->retry_ms > 0)
         return job->retry_ms;
-    uint32_t failure = tw__task_failure(job->job.attempt, job->job.lapses);
-    uint64_t chance = tw__store_hash(0, &job->token, sizeof job->token);
-    return tw__task_retry_at(retry, failure, chance, now_ms);
+    return tw__task_retry_at(retry, tw__task_failure(job->job.attempt, job->job.lapses), job->token, now_ms);
 }

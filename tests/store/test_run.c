@@ -9,6 +9,7 @@
 #include <src/task/limits.h>
 #include <src/store/internal.h>
 #include <src/store/runner.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -252,6 +253,46 @@ static void a_task_has_waits_of_its_own(void **state)
         comes_after(store, waits_ms[i]);
     }
     assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* A thousand tasks fail together, and each waits for an hour, more or less by up to 360,000 ms. As by chance, a
+ * tenth of them comes in each tenth of that time, and about twenty stand within a hundredth of it from the one
+ * before. A token of two numbers that only count would bring neighbours there, or all of them to few places. */
+static void tokens_spread_the_retries(void **state)
+{
+    enum { MANY = 1000 };
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    char sql[256];
+    calls_init(&calls);
+    calls.answer = TW_ANSWER_LATER;
+    for (int i = 0; i < MANY; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "%d", i);
+        struct tw_store_delayed task = {.queue = "q", .id = tw_text(id), .due_ms = 5, .backoff_ms = 3600000};
+        assert_int_equal(store_put(store, &task, 0), 1);
+    }
+    start_with(store, &calls);
+    EVENTUALLY(kept_of(&calls) == MANY);
+    other_ask(db, "CREATE TEMP TABLE taken AS SELECT id, seq, token FROM tw_task WHERE run > 0 AND token > 0");
+    for (int i = 0; i < MANY; i++)
+        tw_job_answer(calls.kept[i], TW_ANSWER_RETRY);
+    wait_for_answers(store, MANY);
+    snprintf(sql, sizeof sql,
+             "CREATE TEMP TABLE failed AS SELECT taken.seq, taken.token, next_ms - 3240000 - %" PRIu64
+             " AS later FROM tw_task JOIN taken USING (id)",
+             tw_store_now());
+    other_ask(db, sql);
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM failed WHERE later = token % 720001"), "1000");
+    assert_string_equal(other_ask(db, "SELECT count(*) = 10 AND min(n) > 50 AND max(n) < 150 FROM"
+                                      " (SELECT count(*) AS n FROM failed GROUP BY later * 10 / 720001)"),
+                        "1");
+    assert_string_equal(other_ask(db, "SELECT count(*) < 60 FROM (SELECT later - lag(later) OVER (ORDER BY seq)"
+                                      " AS gap FROM failed) WHERE abs(gap) < 7200"),
+                        "1");
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
 }
 
 /* A file has its own numbers, which are read at each failure: also if they were set when the task had begun. */
@@ -2141,6 +2182,7 @@ int main(void)
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),
         TEST_STOPPED(a_task_has_waits_of_its_own),
+        TEST_STOPPED(tokens_spread_the_retries),
         TEST_STOPPED(a_retry_and_a_period_come_behind_the_tasks_of_their_time),
         TEST_STOPPED(what_a_task_leaves_out_follows_the_file),
         TEST_STOPPED(numbers_of_the_file_out_of_their_range_are_those_of_a_new_file),
