@@ -116,7 +116,7 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
         0,    0,    0,       0,      0, 0, TW_CONDITION_NX, TW_CONDITION_XX, TW_CONDITION_GT, TW_CONDITION_LT,
         KEEP, KEEP, KEEP_NX, KEEP_XX};
     static const unsigned of_move[] = {0, 0, TW_CONDITION_GT, TW_CONDITION_LT};
-    static const uint64_t times[] = {0, 1, 2, 5, TW_FOREVER};
+    static const uint64_t times[] = {0, TW_FOREVER, 1, 2, 5}; /* without a period only the first two */
     static const uint64_t lates[] = {0, 0, 0, 0, TW_FOREVER, TW_STORE_ON_TIME, 1000, 100000};
     *change = (struct ledger_change){.verb = verbs[rng_below(rng, 7)],
                                      .task = (unsigned)rng_below(rng, LEDGER_TASKS),
