@@ -504,13 +504,15 @@ struct tw_job {
  * Returns: its answer. After each of them but TW_ANSWER_LATER the job is gone. */
 typedef enum tw_answer tw_store_handler_fn(void *arg, struct tw_job *job);
 
-/* Notes the error of an attempt, for TW_ANSWER_RETRY and TW_ANSWER_DEAD. A longer text than 4,096 bytes is cut,
- * between two characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages
- * refuse to read a row with such a text. Without memory the error is empty. */
+/* Notes the error of an attempt, for TW_ANSWER_RETRY and TW_ANSWER_DEAD. With TW_ANSWER_BACK nothing has
+ * failed: the text is not kept, and the run tells of it (TW_EINVAL, see tw_store_error_fn). A longer text than
+ * 4,096 bytes is cut, between two characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs
+ * in many languages refuse to read a row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
-/* Sets when the next attempt comes: for TW_ANSWER_RETRY in place of the backoff, and for TW_ANSWER_BACK. */
-void tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
+/* Sets when the next attempt comes: for TW_ANSWER_RETRY in place of the backoff, and for TW_ANSWER_BACK.
+ * Returns: 0, or TW_EINVAL if due_ms is more than TW_STORE_TIME_MAX, and then nothing is set. */
+int tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
 
 /* Answers a job whose handler returns TW_ANSWER_LATER, or has returned it.
  * Requires: it is called once for a job. `answer` is not TW_ANSWER_LATER. */
@@ -533,6 +535,8 @@ enum { TW_STORE_RUN_STANDBY = 1 };
  *   - TW_EDAMAGED: a task whose turn has come has a row that is damaged: its id has 0 bytes or more than
  *     TW_STORE_ANY_ID_MAX, or its due_ms is no time. It is not called, and the others are. The message names
  *     the queue, the fault, and the statement of SQL that removes the row.
+ *   - TW_EINVAL: a task was given back (TW_ANSWER_BACK), and its attempt had an error (tw_job_fail()). It is
+ *     back, without the text. The message names the queue and the id.
  *   - TW_EREPLACED: the last news. The file, its log, or the file with the lock was removed or replaced, and
  *     the run has ended. No handler begins any more, no answer is written, and another process may run the
  *     tasks. The program calls tw_store_stop(), and opens the store again if it shall run the file that is

@@ -524,18 +524,17 @@ class job
     {
         tw_job_fail(raw_, error.c_str());
     }
-    /* As tw_job_retry_at(). Returns: TW_ANSWER_RETRY. Example: `return job.retry_in(5min);`. */
+    /* As tw_job_retry_at(). Returns: TW_ANSWER_RETRY. Example: `return job.retry_in(5min);`. If the time is out
+     * of range, this is the error of the attempt, and the next one comes after the backoff. */
     template <class Duration>
     tw_answer retry_at(std::chrono::time_point<std::chrono::system_clock, Duration> due) const noexcept
     {
-        tw_job_retry_at(raw_, detail::ms_up(due));
-        return TW_ANSWER_RETRY;
+        return retry_at_ms(detail::ms_up(due));
     }
     template <class Rep, class Period>
     tw_answer retry_in(std::chrono::duration<Rep, Period> delay) const noexcept
     {
-        tw_job_retry_at(raw_, detail::sum(tw_store_now(), detail::ms_up(delay)));
-        return TW_ANSWER_RETRY;
+        return retry_at_ms(detail::sum(tw_store_now(), detail::ms_up(delay)));
     }
     void answer(tw_answer with) const noexcept
     {
@@ -547,6 +546,13 @@ class job
     }
 
   private:
+    tw_answer retry_at_ms(std::uint64_t due_ms) const noexcept
+    {
+        if (tw_job_retry_at(raw_, due_ms) != 0)
+            tw_job_fail(raw_, "the time of the next attempt is out of range");
+        return TW_ANSWER_RETRY;
+    }
+
     tw_job *raw_;
 };
 

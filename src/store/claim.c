@@ -51,7 +51,7 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Binds a job and, if at_ms is more than 0, a time and the error. */
+/* Binds a job, a time and the error. */
 static sqlite3_stmt *bind_answer(struct tw__store_db *db, enum tw__store_statement which,
                                  const struct tw__store_job *job, uint64_t at_ms, int *error)
 {
@@ -59,14 +59,12 @@ static sqlite3_stmt *bind_answer(struct tw__store_db *db, enum tw__store_stateme
     if (statement == NULL)
         return NULL;
     tw__store_job_bind(db, statement, job);
-    if (at_ms > 0) {
-        tw__store_bind_number(db, statement, 2, at_ms);
-        tw__store_bind_text(db, statement, 3, job->error);
-    }
+    tw__store_bind_number(db, statement, 2, at_ms);
+    tw__store_bind_text(db, statement, 3, job->error);
     return statement;
 }
 
-/* Changes the row of a job's task. at_ms 0: the statement has neither a time nor an error. */
+/* Changes the row of a job's task. Not each statement has the time and the error. */
 static int answer_row(struct tw__store_db *db, enum tw__store_statement which, const struct tw__store_job *job,
                       uint64_t at_ms)
 {
@@ -149,7 +147,7 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job, stru
 static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, const struct tw__task_retry *retry,
                          uint64_t now_ms)
 {
-    if (job->answer == TW_ANSWER_BACK && job->retry_ms > 0)
+    if (job->answer == TW_ANSWER_BACK && job->retry_ms != TW_NEVER)
         return answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
     if (job->answer == TW_ANSWER_BACK) {
         job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
