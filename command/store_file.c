@@ -45,6 +45,16 @@ void store_file_complain(struct tw_store *store, const char *command, const char
     complain("%s: %s: %s: %s", command, path, undone, message);
 }
 
+int store_file_ahead(struct tw_store *store, const char *queue, uint64_t *next_ms, bool *any)
+{
+    uint64_t count = 1;
+    int error = tw_store_next(store, queue, next_ms);
+    if (error == 0 && *next_ms == TW_NEVER)
+        error = tw_store_count(store, queue, false, &count);
+    *any = count > 0;
+    return error;
+}
+
 int store_file_stand_by(struct tw_store *store, const char *command, const char *path,
                         const struct tw_store_run_options *run, bool tells)
 {

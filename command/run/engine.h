@@ -45,7 +45,7 @@ struct run {
 struct run_now {
     char before[64]; /* what only this engine knows, first in the line */
     uint64_t under_way;
-    uint64_t next_ms; /* nothing is due for so long; 0: not known, UINT64_MAX: nothing is */
+    uint64_t next_ms; /* the first task that waits is due in so long; 0: not known, UINT64_MAX: none waits */
 };
 
 struct engine {

@@ -33,10 +33,12 @@ static struct {
     struct batch batch;
     struct pauses pauses;
     struct news news;
-    int64_t at_start;                    /* tasks in the file; an error: unknown */
-    enum news_state state;               /* of the file, at the end */
-    bool lines_wait;                     /* they could not be put into the file */
-    uint64_t asked_ms, rest_ms, next_ms; /* when next_due() has asked the file, for how long, the answer */
+    int64_t at_start;           /* tasks in the file; an error: unknown */
+    enum news_state state;      /* of the file, at the end */
+    bool lines_wait;            /* they could not be put into the file */
+    uint64_t asked_ms, rest_ms; /* when look_ahead() has asked the file, for how long that is good */
+    uint64_t next_ms;           /* its answer: when the first waiting task comes; 0: not known */
+    bool any;                   /* there are tasks, or the file could not be read */
 } file;
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
@@ -49,18 +51,19 @@ static int64_t count_tasks(bool dead)
     return error == 0 ? (int64_t)count : error;
 }
 
-/* Returns when the next task is due that waits or runs, TW_NEVER if there is none; 0 if the file cannot be
- * read now. The question costs time for each queue of the file, so an answer is good for a while. */
-static uint64_t next_due(void)
+/* Asks the file for the tasks to come. The question costs time for each queue of the file, so an answer is good
+ * for a while. */
+static void look_ahead(void)
 {
     uint64_t now_ms = tw_store_now();
     if (now_ms >= file.asked_ms && now_ms - file.asked_ms < file.rest_ms)
-        return file.next_ms;
+        return;
     file.asked_ms = now_ms;
-    if (tw_store_next(file.store, file.queue, &file.next_ms) != 0)
+    if (store_file_ahead(file.store, file.queue, &file.next_ms, &file.any) != 0) {
         file.next_ms = 0;
+        file.any = true;
+    }
     file.rest_ms = store_file_rest_ms(now_ms);
-    return file.next_ms;
 }
 
 /* A run in standby has not had its turn, even if no task waits now. */
@@ -68,10 +71,14 @@ static bool busy(void)
 {
     struct tw_store_info stats;
     tw_store_stats(file.store, &stats, sizeof stats);
-    if (stats.jobs > 0 || file.run->options->stay || !stats.running || next_due() != TW_NEVER)
+    if (stats.jobs > 0 || file.run->options->stay || !stats.running)
+        return true;
+    look_ahead();
+    if (file.any)
         return true;
     file.rest_ms = 0; /* a task may have come since the question: the end of a run needs a new answer */
-    return next_due() != TW_NEVER;
+    look_ahead();
+    return file.any;
 }
 
 static void tell_news(void)
@@ -142,7 +149,8 @@ static void look(struct run_now *now)
 {
     struct tw_store_info stats;
     tw_store_stats(file.store, &stats, sizeof stats);
-    uint64_t next_ms = next_due(), now_ms = tw_store_now();
+    look_ahead();
+    uint64_t next_ms = file.next_ms, now_ms = tw_store_now();
     if (!stats.running)
         strcpy(now->before, "standing by: another process runs the tasks; ");
     now->under_way = stats.jobs;

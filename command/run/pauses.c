@@ -20,9 +20,10 @@ static bool keep_paused(struct queues *queues, struct tw_store *store)
     size_t kept = 0;
     bool good = true;
     for (size_t i = 0; i < queues->count && good; i++) {
-        uint64_t next_ms = TW_NEVER;
-        good = tw_store_next(store, queues->name[i], &next_ms) == 0;
-        if (!good || next_ms == TW_NEVER)
+        uint64_t next_ms;
+        bool any;
+        good = store_file_ahead(store, queues->name[i], &next_ms, &any) == 0;
+        if (!good || !any)
             continue;
         bool paused;
         good = tw_store_is_paused(store, queues->name[i], &paused) == 0 && paused;
@@ -63,7 +64,7 @@ struct look {
     struct tw_store *store;
     const char *only; /* NULL: all queues */
     struct queues queues;
-    bool stuck; /* every task that waits is in one of the queues, which are paused */
+    bool stuck; /* every task is in one of the queues, which are paused */
 };
 
 static void look_for_pauses(void *arg)
@@ -74,7 +75,7 @@ static void look_for_pauses(void *arg)
                   queues->count > 0;
 }
 
-/* Names the paused queues if every task that waits is in one of them. */
+/* Names the paused queues if every task is in one of them. */
 static void tell_of_queues(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)
 {
     struct look look = {.store = store, .only = only};

@@ -53,8 +53,7 @@ static void show_status(void)
     int at = snprintf(text, sizeof text, "%sattempts: %" PRIu64 ", under way: %" PRIu64, now.before,
                       tally_calls(run.tally), now.under_way);
     if (now.next_ms != UINT64_MAX && now.next_ms > 0)
-        snprintf(text + at, sizeof text - (size_t)at, ", nothing due for %s",
-                 figure_time(now.next_ms, MS_NS).text);
+        snprintf(text + at, sizeof text - (size_t)at, ", next in %s", figure_time(now.next_ms, MS_NS).text);
     screen_show(text);
 }
 

@@ -217,7 +217,7 @@ struct tw_store_delayed {
     uint64_t due_ms;    /* when it is due, at most TW_STORE_TIME_MAX; a time that has passed means at once */
     struct tw_bytes payload; /* for the handler, 0 to max_payload bytes */
     uint64_t every_ms;     /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
-    uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
+    uint64_t times;        /* calls in all, with every_ms only; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
     /* Failures until the task is dead, 1 to 1,000,000. Here and in the next four members 0 means: as the file
      * has it (tw_meta) when the task fails. A new file has 20 tries, a wait of 1,000 ms, a factor of 200, a
@@ -398,17 +398,20 @@ int tw_store_scan(const struct tw_store *store, const char *queue, const struct 
  * Cost: O(tasks counted), a few million a second. */
 int tw_store_count(const struct tw_store *store, const char *queue, bool dead, uint64_t *count);
 
-/* Looks up next_ms of the first task of a queue that waits or runs, and stands behind no attempt. `queue` NULL:
- * the least of all queues.
+/* Looks up next_ms of the first task of a queue that waits (TW_STATE_WAITING). `queue` NULL: the least of all
+ * queues. tw_store_count() tells whether there are tasks that do not wait.
  * Returns: 0, and the time in *next_ms, TW_NEVER if there is none, or an error.
  * Cost: O(log tasks), for each queue. */
 int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *next_ms);
 
-/* Counts the calls to come of a queue, in `steps` steps of `step_ms` milliseconds from now on. counts[i]
- * receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a task at next_ms.
- *   - counts[0] also counts the tasks that are ready, whether they run or not.
- *   - Each call of a repeating task within that time counts, as if no handler took time. Its missed periods
- *     count as one call, or as one call each with TW_MISSED_BURST, or as none with TW_MISSED_SKIP.
+/* Counts the calls to come of the tasks of a queue that wait, in `steps` steps of `step_ms` milliseconds from
+ * now on. counts[i] receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a
+ * task at next_ms.
+ *   - Tasks that are ready or leased do not count, nor do further periods of theirs. A task whose place_ms lies
+ *     ahead because the clock was set back counts as one that waits.
+ *   - Each call of a repeating task within that time counts, as if no handler took time. Periods that the first
+ *     call will have missed count as one call, or as one call each with TW_MISSED_BURST, or as none with
+ *     TW_MISSED_SKIP.
  *   - A call that will be too late (max_late_ms) counts too.
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0 or an error, and then *counts is unchanged.
@@ -501,13 +504,15 @@ struct tw_job {
  * Returns: its answer. After each of them but TW_ANSWER_LATER the job is gone. */
 typedef enum tw_answer tw_store_handler_fn(void *arg, struct tw_job *job);
 
-/* Notes the error of an attempt, for TW_ANSWER_RETRY and TW_ANSWER_DEAD. A longer text than 4,096 bytes is cut,
- * between two characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages
- * refuse to read a row with such a text. Without memory the error is empty. */
+/* Notes the error of an attempt, for TW_ANSWER_RETRY and TW_ANSWER_DEAD. With TW_ANSWER_BACK nothing has
+ * failed: the text is not kept, and the run tells of it (TW_EINVAL, see tw_store_error_fn). A longer text than
+ * 4,096 bytes is cut, between two characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs
+ * in many languages refuse to read a row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
-/* Sets when the next attempt comes: for TW_ANSWER_RETRY in place of the backoff, and for TW_ANSWER_BACK. */
-void tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
+/* Sets when the next attempt comes: for TW_ANSWER_RETRY in place of the backoff, and for TW_ANSWER_BACK.
+ * Returns: 0, or TW_EINVAL if due_ms is more than TW_STORE_TIME_MAX, and then nothing is set. */
+int tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
 
 /* Answers a job whose handler returns TW_ANSWER_LATER, or has returned it.
  * Requires: it is called once for a job. `answer` is not TW_ANSWER_LATER. */
@@ -530,6 +535,8 @@ enum { TW_STORE_RUN_STANDBY = 1 };
  *   - TW_EDAMAGED: a task whose turn has come has a row that is damaged: its id has 0 bytes or more than
  *     TW_STORE_ANY_ID_MAX, or its due_ms is no time. It is not called, and the others are. The message names
  *     the queue, the fault, and the statement of SQL that removes the row.
+ *   - TW_EINVAL: a task was given back (TW_ANSWER_BACK), and its attempt had an error (tw_job_fail()). It is
+ *     back, without the text. The message names the queue and the id.
  *   - TW_EREPLACED: the last news. The file, its log, or the file with the lock was removed or replaced, and
  *     the run has ended. No handler begins any more, no answer is written, and another process may run the
  *     tasks. The program calls tw_store_stop(), and opens the store again if it shall run the file that is

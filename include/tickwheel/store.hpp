@@ -524,18 +524,17 @@ class job
     {
         tw_job_fail(raw_, error.c_str());
     }
-    /* As tw_job_retry_at(). Returns: TW_ANSWER_RETRY. Example: `return job.retry_in(5min);`. */
+    /* As tw_job_retry_at(). Returns: TW_ANSWER_RETRY. Example: `return job.retry_in(5min);`. If the time is out
+     * of range, this is the error of the attempt, and the next one comes after the backoff. */
     template <class Duration>
     tw_answer retry_at(std::chrono::time_point<std::chrono::system_clock, Duration> due) const noexcept
     {
-        tw_job_retry_at(raw_, detail::ms_up(due));
-        return TW_ANSWER_RETRY;
+        return retry_at_ms(detail::ms_up(due));
     }
     template <class Rep, class Period>
     tw_answer retry_in(std::chrono::duration<Rep, Period> delay) const noexcept
     {
-        tw_job_retry_at(raw_, detail::sum(tw_store_now(), detail::ms_up(delay)));
-        return TW_ANSWER_RETRY;
+        return retry_at_ms(detail::sum(tw_store_now(), detail::ms_up(delay)));
     }
     void answer(tw_answer with) const noexcept
     {
@@ -547,6 +546,13 @@ class job
     }
 
   private:
+    tw_answer retry_at_ms(std::uint64_t due_ms) const noexcept
+    {
+        if (tw_job_retry_at(raw_, due_ms) != 0)
+            tw_job_fail(raw_, "the time of the next attempt is out of range");
+        return TW_ANSWER_RETRY;
+    }
+
     tw_job *raw_;
 };
 
@@ -822,7 +828,7 @@ class store
         return count_by(
             [&](std::uint64_t *n) { return tw_store_count(raw_, detail::queue_of(queue), dead, n); });
     }
-    /* If the call succeeds, `due` receives the earliest due time, or nothing if there is no task. */
+    /* If the call succeeds, `due` receives the time of the first task that waits, or nothing if none does. */
     status next(const std::string &queue, std::optional<store_time> &due) const
     {
         std::uint64_t ms = TW_NEVER;
@@ -831,7 +837,7 @@ class store
             due = ms == TW_NEVER ? std::nullopt : std::optional<store_time>(detail::point_of(ms));
         return done;
     }
-    /* Counts the calls to come, in as many steps as `counts` has numbers. */
+    /* Counts the calls to come of tasks that wait, in as many steps as `counts` has numbers. */
     template <class Rep, class Period>
     status forecast(const std::string &queue, std::chrono::duration<Rep, Period> step,
                     std::vector<std::uint64_t> &counts) const

@@ -105,7 +105,7 @@ static int check_times(struct tw__store_db *db, const struct tw_store_delayed *p
 {
     if (put->times == TW_FOREVER)
         return 0;
-    if (put->every_ms == 0 && put->times > 1)
+    if (put->every_ms == 0 && put->times > 0)
         return tw__store_db_refuse(db, TW_EINVAL, "times is %" PRIu64 ": expected every_ms too", put->times);
     return tw__store_range_check(db, "times", put->times, 0, INT64_MAX);
 }

@@ -20,11 +20,10 @@
  * of the attempt too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
  *
  * When many tasks are due together, the begin of a statement costs as much as its row. So one statement reads
- * the rows of 32 claims, one writes them, and one writes 32 answers that let tasks leave. The tokens of a
- * commit's claims are one random number plus the numbers of the rows, so one parameter tells all of them. The
- * statement of the answers asks for the token, the run and the queue of each row, but not for its id: no other
- * row has the token. If it has found fewer rows than answers, each of these tasks may have been replaced, as
- * above.
+ * the rows of 32 claims, one writes them, and one writes 32 answers that let tasks leave. One parameter tells
+ * the tokens of all of them (TW__STORE_STEP). The statement of the answers asks for the token, the run and the
+ * queue of each row, but not for its id: no other row of this number has the token. If it has found fewer rows
+ * than answers, each of these tasks may have been replaced, as above.
  */
 #include "claim.h"
 
@@ -52,7 +51,7 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Binds a job and, if at_ms is more than 0, a time and the error. */
+/* Binds a job, a time and the error. */
 static sqlite3_stmt *bind_answer(struct tw__store_db *db, enum tw__store_statement which,
                                  const struct tw__store_job *job, uint64_t at_ms, int *error)
 {
@@ -60,14 +59,12 @@ static sqlite3_stmt *bind_answer(struct tw__store_db *db, enum tw__store_stateme
     if (statement == NULL)
         return NULL;
     tw__store_job_bind(db, statement, job);
-    if (at_ms > 0) {
-        tw__store_bind_number(db, statement, 2, at_ms);
-        tw__store_bind_text(db, statement, 3, job->error);
-    }
+    tw__store_bind_number(db, statement, 2, at_ms);
+    tw__store_bind_text(db, statement, 3, job->error);
     return statement;
 }
 
-/* Changes the row of a job's task. at_ms 0: the statement has neither a time nor an error. */
+/* Changes the row of a job's task. Not each statement has the time and the error. */
 static int answer_row(struct tw__store_db *db, enum tw__store_statement which, const struct tw__store_job *job,
                       uint64_t at_ms)
 {
@@ -150,7 +147,7 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job, stru
 static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, const struct tw__task_retry *retry,
                          uint64_t now_ms)
 {
-    if (job->answer == TW_ANSWER_BACK && job->retry_ms > 0)
+    if (job->answer == TW_ANSWER_BACK && job->retry_ms != TW_NEVER)
         return answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
     if (job->answer == TW_ANSWER_BACK) {
         job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
@@ -188,12 +185,17 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     return answer_and_file(db, TW__STORE_END_REPLACED, job, now_ms, now_ms);
 }
 
+/* The random number of the commit that has claimed the task. */
+static uint64_t base_of(const struct tw__store_job *job)
+{
+    return job->token - TW__STORE_STEP(job->job.revision);
+}
+
 /* Whether two tasks leave alike: their rows are of one queue and one commit. */
 static bool leave_alike(const struct tw__store_job *a, const struct tw__store_job *b)
 {
     return b->answer == TW_ANSWER_DONE && b->every_ms == 0 && b->job.missed_periods == 0 &&
-           a->entry->queue == b->entry->queue && a->run == b->run &&
-           a->token - a->job.revision == b->token - b->job.revision;
+           a->entry->queue == b->entry->queue && a->run == b->run && base_of(a) == base_of(b);
 }
 
 /* Returns how many tasks in a row, from this one on, leave alike: TW__STORE_MANY at most. */
@@ -219,7 +221,7 @@ static int write_many(struct tw__store_db *db, struct tw__store_job *first, stru
         return error;
     tw__store_bind_text(db, statement, 1, first->job.queue);
     tw__store_bind_number(db, statement, 2, first->run);
-    tw__store_bind_number(db, statement, 3, first->token - first->job.revision);
+    tw__store_bind_number(db, statement, 3, base_of(first));
     for (*end = first; at < 4 + TW__STORE_MANY; *end = (*end)->next)
         tw__store_bind_number(db, statement, at++, (*end)->job.revision);
     error = tw__store_db_run(db, statement, "answer");
@@ -383,7 +385,7 @@ static int write_turn(struct tw__store_db *db, const struct tw__store_batch *bat
     return tw__store_db_write(db, TW__STORE_ANEW, doing, numbers, 4);
 }
 
-/* Numbers of rows are below 2^62 too, so that the token of an attempt is an integer of SQL, and more than 0. */
+/* Steps are below 2^62 too, so that the token of an attempt is an integer of SQL, and more than 0. */
 static uint64_t draw_token(void)
 {
     uint64_t token;
@@ -491,7 +493,7 @@ static void begin_attempt(const struct tw__store_db *db, struct tw__store_batch 
     struct tw__store_job *job = claim->job;
     job->place_ms = claim->place_ms;
     job->run = db->run;
-    job->token = batch->token + claim->entry->seq;
+    job->token = batch->token + TW__STORE_STEP(claim->entry->seq);
     batch->room -= job->size < batch->room ? job->size : batch->room;
     batch->idle = false;
     batch->called++;

@@ -47,7 +47,7 @@ struct tw__store_batch {
     uint64_t calls, called;             /* how many of them may become jobs, and how many have */
     uint64_t room;                      /* bytes of payloads that may be claimed */
     bool idle;                          /* no job is under way, so one payload of any size may be claimed */
-    uint64_t token;                     /* of an attempt is this and the number of its row. Set by the work */
+    uint64_t token;                     /* of an attempt is this and the step of its row. Set by the work */
     bool full;                          /* the claims after this one wait: it had no room, or is damaged */
     uint64_t damaged;                   /* the number of a row that is damaged; 0: none is. Set by the work */
     char damage[TW_STORE_MESSAGE_SIZE]; /* the news of it */

@@ -73,26 +73,23 @@
     X(COUNT_ALL, "SELECT count(*) FROM $tw_task INDEXED BY tw_order WHERE queue >= '' AND dead_ms IS NULL")    \
     X(COUNT_ALL_DEAD,                                                                                          \
       "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
-    X(LIVE, "SELECT count(*), (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
-            " AND dead_ms IS NULL AND replaced = 0 AND place_ms > ?2 ORDER BY place_ms, seq LIMIT 1),"         \
-            " sum(replaced > 0)"                                                                               \
-            " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")                         \
+    X(LIVE, "SELECT count(*), " TW__STORE_FIRST(                                                               \
+                "?1", "?2") ", sum(replaced > 0)"                                                              \
+                            " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")         \
     X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"    \
            " AND dead_ms IS NULL AND replaced = 0 AND place_ms <= ?2")                                         \
     X(NEXT_ALL, "WITH RECURSIVE q(name) AS (SELECT min(queue) FROM $tw_task INDEXED BY tw_order"               \
                 " WHERE queue >= '' AND dead_ms IS NULL UNION ALL"                                             \
                 " SELECT (SELECT min(queue) FROM $tw_task INDEXED BY tw_order WHERE queue > q.name"            \
                 " AND dead_ms IS NULL) FROM q WHERE q.name IS NOT NULL)"                                       \
-                " SELECT min((SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = q.name"           \
-                " AND dead_ms IS NULL AND replaced = 0 ORDER BY place_ms, seq LIMIT 1)) FROM q")               \
-    X(NEXT, "SELECT (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
-            " AND replaced = 0 ORDER BY place_ms, seq LIMIT 1)")                                               \
+                " SELECT min(" TW__STORE_FIRST("q.name", "?2") ") FROM q")                                     \
+    X(NEXT, "SELECT " TW__STORE_FIRST("?1", "?2"))                                                             \
     X(FORECAST, "SELECT place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
-                " AND replaced = 0 AND place_ms <= ?2")                                                        \
+                " AND replaced = 0 AND place_ms > ?3 AND place_ms <= ?2")                                      \
     X(FORECAST_REPEAT,                                                                                         \
       "SELECT due_ms, every_ms, times, missed, place_ms, attempt, missed_periods FROM $tw_task"                \
-      " INDEXED BY tw_repeat WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2"         \
-      " AND replaced = 0")                                                                                     \
+      " INDEXED BY tw_repeat WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND replaced = 0"           \
+      " AND place_ms > ?3 AND place_ms <= ?2")                                                                 \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
@@ -116,8 +113,9 @@
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2, token = ?3,"                                \
              " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE seq = ?1")                                 \
-    X(CLAIM_MANY, "UPDATE OR FAIL $tw_task NOT INDEXED SET attempt = attempt + 1, run = ?1, token = ?2 + seq"  \
-                  " WHERE seq IN (" TW__STORE_SEQS ")")                                                        \
+    X(CLAIM_MANY,                                                                                              \
+      "UPDATE OR FAIL $tw_task NOT INDEXED SET attempt = attempt + 1, run = ?1,"                               \
+      " token = ?2 + " TW__STORE_TEXT_OF(TW__STORE_STEP(seq)) " WHERE seq IN (" TW__STORE_SEQS ")")            \
     X(STAND_BEHIND, "UPDATE $tw_task SET seq = ?2, run = ?3, token = ?4, replaced = ?5 WHERE seq = ?1")        \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
@@ -131,8 +129,9 @@
                    ", max_late_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB                     \
                    " ON CONFLICT (queue, id) DO NOTHING")                                                      \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
-    X(DONE_MANY, "DELETE FROM $tw_task NOT INDEXED WHERE queue = ?1 AND run = ?2 AND token = ?3 + seq"         \
-                 " AND seq IN (" TW__STORE_SEQS ")")                                                           \
+    X(DONE_MANY,                                                                                               \
+      "DELETE FROM $tw_task NOT INDEXED WHERE queue = ?1 AND run = ?2"                                         \
+      " AND token = ?3 + " TW__STORE_TEXT_OF(TW__STORE_STEP(seq)) " AND seq IN (" TW__STORE_SEQS ")")          \
     X(KEEP, "UPDATE $tw_task SET run = ?2 WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"            \
             " AND (seq = ?1 OR replaced > 0)")                                                                 \
     X(OPTIONS_OF, "SELECT " TW__STORE_WAITS                                                                    \
@@ -177,6 +176,15 @@
 #define TW__STORE_TASK_8 TW__STORE_TASK_2 ", " TW__STORE_TASK_2 ", " TW__STORE_TASK_2 ", " TW__STORE_TASK_2
 enum { TW__STORE_NEW = 32 };
 
+/* A token is the random number of the commit that has claimed the row, below 2^62, plus a step for the row, in
+ * C and SQL alike: so one parameter tells the tokens of a commit. The jitter of a wait is the rest of a
+ * division of the token. The steps of neighbours have no pattern, so tasks that fail together spread as by
+ * chance. (Rejected: the number of the row as its step: then these tasks are due again within milliseconds. A
+ * multiple of it: then they are so with one wait in a hundred.) */
+#define TW__STORE_STEP(seq) (((seq)&1048575) * ((((seq)&1048575) * 648053) & 1048575) * 2718281)
+#define TW__STORE_TEXT_OF(expanded) TW__STORE_TEXT(expanded)
+#define TW__STORE_TEXT(words) #words
+
 /* The numbers of the tasks of CLAIM_MANY and DONE_MANY. */
 #define TW__STORE_SEQS TW__STORE_SEQS_8 ", " TW__STORE_SEQS_8 ", " TW__STORE_SEQS_8 ", " TW__STORE_SEQS_8
 #define TW__STORE_SEQS_8 "?, ?, ?, ?, ?, ?, ?, ?"
@@ -209,6 +217,13 @@ enum { TW__STORE_MANY = 32 };
 
 /* No handler has the task. */
 #define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
+
+/* next_ms of the first task of a queue that waits. If the clock has gone back, the place of a task may lie
+ * ahead though the task is ready or leased. */
+#define TW__STORE_FIRST(queue, now)                                                                            \
+    "(SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = " queue                                   \
+    " AND dead_ms IS NULL AND replaced = 0 AND place_ms > " now " AND next_ms > " now TW__STORE_NOT_LEASED     \
+    " ORDER BY place_ms, seq LIMIT 1)"
 
 /* A put of a task that is there makes its row the new task, with all its options: `excluded` is the row that a
  * new task would have. */

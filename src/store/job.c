@@ -4,7 +4,8 @@
  * two hands the job to the runner. So the runner frees no job that a handler still reads.
  */
 #include "job.h"
-#include "queues.h"
+#include "change.h"
+#include "internal.h"
 
 #include <base/assert.h>
 #include <base/error_text.h>
@@ -68,6 +69,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .entry = entry,
         .every_ms = task->every_ms,
         .latest_ms = latest_of(task),
+        .retry_ms = TW_NEVER,
     };
     job->job = (struct tw_job){
         .queue = keep(&to, task->queue, queue),
@@ -125,9 +127,15 @@ void tw_job_fail(struct tw_job *job, const char *error)
     job_of(job)->error = text;
 }
 
-void tw_job_retry_at(struct tw_job *job, uint64_t due_ms)
+int tw_job_retry_at(struct tw_job *job, uint64_t due_ms)
 {
-    job_of(job)->retry_ms = due_ms == 0 ? 1 : due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
+    char text[TW_STORE_MESSAGE_SIZE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = tw__store_range_check(&only_message, "due_ms", due_ms, 0, TW_STORE_TIME_MAX);
+    if (error != 0)
+        return tw__store_failed(job_of(job)->store, error, text);
+    job_of(job)->retry_ms = due_ms;
+    return 0;
 }
 
 static void note_state(struct tw__store_job *job, unsigned came)
@@ -189,7 +197,7 @@ static void name_id(const struct tw_job *job, char name[ID_NAME])
     snprintf(name + at, ID_NAME - (size_t)at, "%s'", shown < job->id.size ? "..." : "");
 }
 
-void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error,
+void tw__store_job_tell(const struct tw_job *job, int news, const char *error,
                         char message[TW_STORE_MESSAGE_SIZE])
 {
     char id[ID_NAME];
@@ -197,7 +205,12 @@ void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error,
     name_id(job, id);
     size_t size =
         (size_t)snprintf(message, TW_STORE_MESSAGE_SIZE, "queue '%.*s', id %s: ", queue, job->queue, id);
-    if (dead)
+    if (news == TW_EINVAL) {
+        snprintf(message + size, TW_STORE_MESSAGE_SIZE - size,
+                 "BACK has an error text: expected none, as nothing has failed");
+        return;
+    }
+    if (news == TW_EDEAD)
         size +=
             (size_t)snprintf(message + size, TW_STORE_MESSAGE_SIZE - size, "dead after %" PRIu32 " attempt%s",
                              job->attempt, job->attempt == 1 ? "" : "s");
@@ -217,14 +230,10 @@ uint64_t tw__store_job_next_due(const struct tw__store_job *job)
     return tw__task_next_call(job->job.due_ms, job->job.missed_periods, job->every_ms, job->job.left);
 }
 
-/* The tokens of one commit follow each other, and the jitter is the rest of a division. With the tokens
- * themselves, tasks that fail together would be due again within milliseconds. So their hashes are taken. */
 uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,
                                  uint64_t now_ms)
 {
-    if (job->retry_ms > 0)
+    if (job->retry_ms != TW_NEVER)
         return job->retry_ms;
-    uint32_t failure = tw__task_failure(job->job.attempt, job->job.lapses);
-    uint64_t chance = tw__store_hash(0, &job->token, sizeof job->token);
-    return tw__task_retry_at(retry, failure, chance, now_ms);
+    return tw__task_retry_at(retry, tw__task_failure(job->job.attempt, job->job.lapses), job->token, now_ms);
 }

@@ -21,15 +21,16 @@ struct tw__store_job {
     struct tw__store_entry *entry;
     tw__store_answered_fn *answered;
     void *answered_arg;
-    uint64_t place_ms;   /* of its row when it was claimed; its entry may have had a later one */
-    uint64_t token;      /* of the attempt: 62 random bits and the number of its row, added */
-    uint64_t run;        /* the number of the run that has claimed it */
-    uint64_t claimed_ns; /* on the monotonic clock */
-    uint32_t series;     /* of commits (check.c) */
-    bool begun;          /* its handler was called */
+    const struct tw_store *store; /* it keeps the message of an error */
+    uint64_t place_ms;            /* of its row when it was claimed; its entry may have had a later one */
+    uint64_t token;               /* of the attempt (TW__STORE_STEP) */
+    uint64_t run;                 /* the number of the run that has claimed it */
+    uint64_t claimed_ns;          /* on the monotonic clock */
+    uint32_t series;              /* of commits (check.c) */
+    bool begun;                   /* its handler was called */
     uint64_t every_ms;
     uint64_t latest_ms; /* after that, the handler does not begin: the task is too late; TW_NEVER: no limit */
-    uint64_t retry_ms;  /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
+    uint64_t retry_ms;  /* the caller's time of the next attempt; TW_NEVER: by the backoff, or back at once */
     uint64_t again_ms;  /* the place of a task that is given back as it was; TW_NEVER: it is not */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
@@ -61,9 +62,10 @@ void tw__store_job_run(struct tw__store_job *job);
 /* Gives the job back without a call. */
 void tw__store_job_return(struct tw__store_job *job);
 
-/* Writes the news of an attempt that has failed: "queue 'q', id 'a': attempt 1 of 3 has failed: broke".
- * `dead`: it was the last one. `error` NULL: none is known. */
-void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error,
+/* Writes the news of an attempt: that it has failed (TW_EFAILED), as "queue 'q', id 'a': attempt 1 of 3 has
+ * failed: broke", that its task is dead (TW_EDEAD), or that it was given back with an error text (TW_EINVAL).
+ * `error` NULL: none is known. */
+void tw__store_job_tell(const struct tw_job *job, int news, const char *error,
                         char message[TW_STORE_MESSAGE_SIZE]);
 
 /* When the next call is due; TW_NEVER: none comes. */

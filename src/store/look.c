@@ -261,7 +261,7 @@ int tw_store_scan(const struct tw_store *store, const char *queue, const struct 
 struct question {
     enum tw__store_statement which;
     const char *queue;                 /* NULL: all */
-    uint64_t now_ms;                   /* LIVE: next_ms of the first task after then; DUE: until then */
+    uint64_t now_ms;                   /* LIVE, NEXT: tasks that wait then; DUE: until then */
     uint64_t value[3];                 /* each stays as it is if the file has NULL */
     char text[TW_STORE_QUEUE_MAX + 1]; /* QUEUE_AFTER: the value; empty if it is NULL */
 };
@@ -288,7 +288,7 @@ static int ask(struct tw__store_db *db, void *arg)
         return error;
     if (question->queue != NULL)
         tw__store_bind_text(db, row, 1, question->queue);
-    if (question->now_ms > 0)
+    if (sqlite3_bind_parameter_count(row) > 1)
         tw__store_bind_number(db, row, 2, question->now_ms);
     if (question->which == TW__STORE_DUE)
         tw__store_bind_number(db, row, 3, db->run);
@@ -316,8 +316,10 @@ int tw_store_count(const struct tw_store *store, const char *queue, bool dead, u
 
 int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *next_ms)
 {
-    struct question question = {
-        .which = queue != NULL ? TW__STORE_NEXT : TW__STORE_NEXT_ALL, .queue = queue, .value = {TW_NEVER}};
+    struct question question = {.which = queue != NULL ? TW__STORE_NEXT : TW__STORE_NEXT_ALL,
+                                .queue = queue,
+                                .now_ms = tw_store_now(),
+                                .value = {TW_NEVER}};
     int error = tw__store_look(store, ask, &question);
     if (error == 0)
         *next_ms = question.value[0];

@@ -104,13 +104,13 @@ static void note_mending(struct tw__store_runner *runner)
 
 /* ---- news of tasks --------------------------------------------------------------------------------------- */
 
-static void tell_of_task(struct tw__store_runner *runner, const struct tw__store_job *job, bool dead)
+static void tell_of_task(struct tw__store_runner *runner, const struct tw__store_job *job, int news)
 {
     char message[TW_STORE_MESSAGE_SIZE];
     if (runner->options.on_error == NULL)
         return;
-    tw__store_job_tell(&job->job, dead, job->error, message);
-    give_news(runner, dead ? TW_EDEAD : TW_EFAILED, message);
+    tw__store_job_tell(&job->job, news, job->error, message);
+    give_news(runner, news, message);
 }
 
 /* Whether an attempt has failed, and none of the same period before. Earlier ones may have lapsed. */
@@ -119,13 +119,16 @@ static bool fails_first(const struct tw__store_job *job)
     return job->answer == TW_ANSWER_RETRY && job->job.attempt == job->job.lapses + 1;
 }
 
-/* Tells of the tasks of a committed batch that have died, or have failed for the first time. */
+/* Tells of the tasks of a committed batch that have died, have failed for the first time, or were given back
+ * with an error. */
 static void tell_of_tasks(struct tw__store_runner *runner)
 {
     const struct tw__store_batch *batch = &runner->batch;
     for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
-        if (job->changed && (job->buried || fails_first(job)))
-            tell_of_task(runner, job, job->buried);
+        if (job->answer == TW_ANSWER_BACK && job->error != NULL)
+            tell_of_task(runner, job, TW_EINVAL);
+        else if (job->changed && (job->buried || fails_first(job)))
+            tell_of_task(runner, job, job->buried ? TW_EDEAD : TW_EFAILED);
 }
 
 /* Tells of a damaged row. A window that is read anew comes to it again, so the last ones that were told are not
@@ -153,7 +156,7 @@ static void tell_of_lapses(struct tw__store_runner *runner)
         runner->stats.died++;
         runner->stats.coalesced += job->job.missed_periods;
         pthread_mutex_unlock(&runner->lock);
-        tell_of_task(runner, job, true);
+        tell_of_task(runner, job, TW_EDEAD);
     }
     tw__store_jobs_free(runner->lapses.died);
     runner->lapses = (struct tw__store_lapses){0};
@@ -216,6 +219,7 @@ static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
     *at = job;
     job->answered = tw__store_pool_answer;
     job->answered_arg = &runner->pool;
+    job->store = runner->store;
     job->claimed_ns = tw__store_monotonic();
     job->series = runner->series;
     runner->bytes += job->size;

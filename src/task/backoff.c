@@ -3,12 +3,10 @@
  * Waits are whole numbers, so that every home reckons the same ones. Example: with a first wait of 1000 ms and
  * a factor of 150 the waits are 1000, 1500, 2250, 3375, 5062, 7593.
  *
- *     jitter    wait - reach + chance mod (2 * reach + 1), where reach = wait * percent / 100
+ *     jitter    wait - reach + token mod (2 * reach + 1), where reach = wait * percent / 100
  *
- * The chance is a random number of the home, without its highest bit. Nothing more is mixed here. A token of
- * the module is random in all its bits, and is its own chance. The tokens of a commit of the store follow each
- * other, so the store hashes them (store/job.c). (Rejected: to hash here. The models of the tests choose the
- * chance of the shortest wait and that of the longest one.)
+ * The token counts without its highest bit, which an integer of SQL cannot have. Nothing is mixed here, so that
+ * a client computes the same wait: a home makes tokens whose rests are spread as by chance.
  */
 #include "backoff.h"
 
@@ -45,17 +43,17 @@ uint64_t tw__task_wait(const struct tw__task_retry *retry, uint32_t n)
     return wait_ms;
 }
 
-uint64_t tw__task_jitter(uint64_t wait_ms, uint32_t percent, uint64_t chance)
+uint64_t tw__task_jitter(uint64_t wait_ms, uint32_t percent, uint64_t token)
 {
     TW_ASSERT(percent <= TW__TASK_HUNDREDTHS && wait_ms <= INT64_MAX / 2);
     uint64_t reach_ms = percent > 0 ? scale(wait_ms, percent, wait_ms) : 0;
     if (reach_ms == 0)
         return wait_ms;
-    return wait_ms - reach_ms + (chance & INT64_MAX) % (2 * reach_ms + 1);
+    return wait_ms - reach_ms + (token & INT64_MAX) % (2 * reach_ms + 1);
 }
 
-uint64_t tw__task_retry_at(const struct tw__task_retry *retry, uint32_t n, uint64_t chance, uint64_t end_ms)
+uint64_t tw__task_retry_at(const struct tw__task_retry *retry, uint32_t n, uint64_t token, uint64_t end_ms)
 {
-    uint64_t at_ms = end_ms + tw__task_jitter(tw__task_wait(retry, n), retry->jitter, chance);
+    uint64_t at_ms = end_ms + tw__task_jitter(tw__task_wait(retry, n), retry->jitter, token);
     return at_ms < TW__TASK_TIME_MAX ? at_ms : TW__TASK_TIME_MAX;
 }

@@ -22,12 +22,12 @@ uint64_t tw__task_wait_after(const struct tw__task_retry *retry, uint64_t wait_m
 /* Returns the wait after failure number n, without jitter. Requires: n > 0. */
 uint64_t tw__task_wait(const struct tw__task_retry *retry, uint32_t n);
 
-/* Returns a wait that is shorter or longer by up to `percent`, as the random number `chance` says. Each home
- * computes the chance of an attempt from its token, so each look reckons the same time. */
-uint64_t tw__task_jitter(uint64_t wait_ms, uint32_t percent, uint64_t chance);
+/* Returns a wait that is shorter or longer by up to `percent`, as the token of the attempt says. So each look
+ * reckons the same time. */
+uint64_t tw__task_jitter(uint64_t wait_ms, uint32_t percent, uint64_t token);
 
 /* Returns when the attempt comes that follows failure number n, or a lapse in its place, at `end_ms`.
  * Requires: n > 0. */
-uint64_t tw__task_retry_at(const struct tw__task_retry *retry, uint32_t n, uint64_t chance, uint64_t end_ms);
+uint64_t tw__task_retry_at(const struct tw__task_retry *retry, uint32_t n, uint64_t token, uint64_t end_ms);
 
 #endif

@@ -255,4 +255,4 @@ class Table:
     def do_forecast(self, step, steps):
         """Of tasks that run once."""
         ends = [task["next_ms"] - self.now for _, task in self.sorted("waiting")]
-        return [" ".join(str(sum(at // int(step) == n for at in ends)) for n in range(int(steps)))]
+        return [" ".join(str(sum((at - 1) // int(step) == n for at in ends)) for n in range(int(steps)))]

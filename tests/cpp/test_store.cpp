@@ -400,14 +400,20 @@ TEST_CASE("a handler answers by its value")
         }
         if (job.id() == "again")
             return job.attempt() == 1 ? job.retry_in(1ms) : TW_ANSWER_DONE;
+        if (job.id() == "never")
+            return job.retry_in(std::chrono::hours(24) * 365 * 9000);
         return job.attempt() == 1 ? job.retry_at(far) : TW_ANSWER_DONE;
     });
-    for (const char *id : {"dies", "again", "far"})
+    for (const char *id : {"dies", "again", "never", "far"})
         tasks.put(delayed("q", id).tries(9).backoff(1h));
     tasks.start();
-    EVENTUALLY(tasks.stats().done == 1 && tasks.stats().died == 1 && tasks.stats().failed == 3);
+    EVENTUALLY(tasks.stats().done == 1 && tasks.stats().died == 1 && tasks.stats().failed == 4);
     tasks.stop();
-    CHECK(calls == 4);
+    CHECK(calls == 5);
+    tasks.get("q", "never", [](const stored &task) {
+        CHECK(task.error() == "the time of the next attempt is out of range");
+    });
+    tasks.cancel("q", "never");
     CHECK(list(tasks) == "far@" + std::to_string(far.time_since_epoch().count()));
     tasks.get("q", "dies", [](const stored &task) { CHECK(task.error() == "no such order"); });
     CHECK(tasks.replay_all("q", far).count() == 1);

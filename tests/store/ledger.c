@@ -116,7 +116,7 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
         0,    0,    0,       0,      0, 0, TW_CONDITION_NX, TW_CONDITION_XX, TW_CONDITION_GT, TW_CONDITION_LT,
         KEEP, KEEP, KEEP_NX, KEEP_XX};
     static const unsigned of_move[] = {0, 0, TW_CONDITION_GT, TW_CONDITION_LT};
-    static const uint64_t times[] = {0, 1, 2, 5, TW_FOREVER};
+    static const uint64_t times[] = {0, TW_FOREVER, 1, 2, 5}; /* without a period only the first two */
     static const uint64_t lates[] = {0, 0, 0, 0, TW_FOREVER, TW_STORE_ON_TIME, 1000, 100000};
     *change = (struct ledger_change){.verb = verbs[rng_below(rng, 7)],
                                      .task = (unsigned)rng_below(rng, LEDGER_TASKS),
@@ -415,6 +415,11 @@ static const char *compare_queue(struct ledger *ledger, struct tw_store *store, 
     return reading.wrong;
 }
 
+static bool waits(const struct entry *entry, uint64_t now_ms)
+{
+    return entry->task.stage == TW__TASK_FILED && entry->task.next_ms > now_ms && entry->place_ms > now_ms;
+}
+
 static const char *compare_counts(const struct ledger *ledger, struct tw_store *store, unsigned queue)
 {
     unsigned tasks[LEDGER_IDS];
@@ -428,7 +433,7 @@ static const char *compare_counts(const struct ledger *ledger, struct tw_store *
     if (others != n)
         return differ("queue %u: %" PRId64 " tasks are counted, expected %u", queue, others, n);
     unsigned first = 0;
-    while (first < n && ledger->entry[tasks[first]].task.stage == TW__TASK_REPLACED)
+    while (first < n && !waits(&ledger->entry[tasks[first]], ledger->look_ms))
         first++;
     if (error != 0 || next_ms != (first < n ? ledger->entry[tasks[first]].task.next_ms : TW_NEVER))
         return differ("queue %u: next returns %d, due %" PRIu64, queue, error, next_ms);
@@ -500,10 +505,10 @@ static void count_begun(const struct entry *entry, uint64_t now_ms, uint64_t ste
 {
     struct entry after = *entry;
     struct tw__task *task = &after.task;
-    uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
+    uint64_t first_ms = entry->place_ms;
     if (first_ms > now_ms + step_ms * steps)
         return;
-    counts[first_ms > now_ms ? (first_ms - now_ms - 1) / step_ms : 0]++;
+    counts[(first_ms - now_ms - 1) / step_ms]++;
     task->times = tw__task_calls_left(task->every_ms, task->times);
     task->due_ms = tw__task_next_call(task->due_ms, task->missed_periods, task->every_ms, task->times);
     after.place_ms = first_ms > task->due_ms ? first_ms : task->due_ms;
@@ -522,7 +527,7 @@ static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t ste
         count_begun(entry, now_ms, step_ms, steps, counts);
         return;
     }
-    uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
+    uint64_t first_ms = entry->place_ms;
     uint64_t every_ms = task->every_ms > 0 ? task->every_ms : TW_STORE_TIME_MAX;
     uint64_t missed_periods = tw__task_periods_since(task->due_ms, every_ms, first_ms);
     uint64_t calls = task->missed != TW_MISSED_BURST ? 1
@@ -532,9 +537,9 @@ static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t ste
     uint64_t due_ms = task->due_ms + (missed_periods + 1) * every_ms, left = task->times - calls;
     if (first_ms > now_ms + step_ms * steps)
         return;
-    counts[first_ms > now_ms ? (first_ms - now_ms - 1) / step_ms : 0] += calls;
+    counts[(first_ms - now_ms - 1) / step_ms] += calls;
     for (; left > 0 && due_ms <= now_ms + step_ms * steps; left--, due_ms += every_ms)
-        counts[due_ms > now_ms ? (due_ms - now_ms - 1) / step_ms : 0]++;
+        counts[(due_ms - now_ms - 1) / step_ms]++;
 }
 
 void ledger_forecast(const struct ledger *ledger, unsigned queue, uint64_t now_ms, uint64_t step_ms,
@@ -542,8 +547,9 @@ void ledger_forecast(const struct ledger *ledger, unsigned queue, uint64_t now_m
 {
     memset(counts, 0, steps * sizeof *counts);
     for (unsigned task = queue * LEDGER_IDS; task < (queue + 1) * LEDGER_IDS; task++) {
-        enum tw__task_stage stage = ledger->entry[task].task.stage;
-        if (stage == TW__TASK_FILED || stage == TW__TASK_TAKEN)
-            count_entry(&ledger->entry[task], now_ms, step_ms, steps, counts);
+        const struct entry *entry = &ledger->entry[task];
+        enum tw__task_stage stage = entry->task.stage;
+        if ((stage == TW__TASK_FILED || stage == TW__TASK_TAKEN) && entry->place_ms > now_ms)
+            count_entry(entry, now_ms, step_ms, steps, counts);
     }
 }

@@ -541,15 +541,19 @@ static void answer_later(void)
     pthread_mutex_unlock(&runs.lock);
 }
 
-/* A task that is under way is due until its answer is written. */
+static void see_nothing(void *arg, const struct tw_store_task *task)
+{
+    (void)arg, (void)task;
+}
+
+/* A task that is under way is leased until its answer is written. */
 static bool is_quiet(struct tw_store *store, const bool *paused)
 {
+    static const struct tw_store_range due = {.states = TW_STATE_READY | TW_STATE_LEASED, .count = 1};
     bool quiet = true;
-    for (unsigned queue = 0; queue < LEDGER_QUEUES && quiet; queue++) {
-        uint64_t next_ms = TW_NEVER;
-        quiet = paused[queue] || (tw_store_next(store, ledger_queue(queue * LEDGER_IDS), &next_ms) == 0 &&
-                                  next_ms > tw_store_now());
-    }
+    for (unsigned queue = 0; queue < LEDGER_QUEUES && quiet; queue++)
+        quiet =
+            paused[queue] || store_scan(store, ledger_queue(queue * LEDGER_IDS), &due, see_nothing, NULL) == 0;
     return quiet;
 }
 

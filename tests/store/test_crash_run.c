@@ -209,8 +209,9 @@ static void live(struct world *world)
 
 static bool is_dry(struct world *world)
 {
-    uint64_t next_ms = 0;
-    return tw_store_next(world->store, "q", &next_ms) != 0 || next_ms >= world->far_ms;
+    struct tw_store_range near = {.to_ms = world->far_ms - 1, .count = 1};
+    struct seen seen = {.text = ""};
+    return store_scan(world->store, "q", &near, see, &seen) <= 0;
 }
 
 /* The last life has no end: it runs until nothing is due. */

@@ -294,11 +294,13 @@ static bool is_taken_over(struct world *world)
 
 static bool is_dry(struct world *world, struct tw_store *store)
 {
-    uint64_t next_ms = 0;
+    struct tw_store_range near = {.to_ms = world->far_ms - 1, .count = 1};
+    struct seen seen = {.text = ""};
     read_notes(world);
-    if (tw_store_next(store, "q", &next_ms) != 0)
+    int64_t found = store_scan(store, "q", &near, see, &seen);
+    if (found < 0)
         fail_crowd(world, message(store));
-    return next_ms >= world->far_ms;
+    return found == 0;
 }
 
 /* Nobody puts any more: the runners call the rest. The parent opens the file after its last child is born. */

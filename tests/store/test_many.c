@@ -115,7 +115,18 @@ static void a_forecast_counts_each_step(void **state)
     put_at_hour(store, "soon", 0.5, (struct tw_store_delayed){0});
     put_at_hour(store, "later", 2.5, (struct tw_store_delayed){0});
     put_at_hour(store, "beyond", 6.5, (struct tw_store_delayed){0});
-    expect_forecast(store, "2 0 1 0 0 0 ");
+    put_at_hour(store, "dead", 0.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "leased", 0.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "replaced", 0.5, (struct tw_store_delayed){0});
+    expect_forecast(store, "4 0 1 0 0 0 ");
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "UPDATE tw_meta SET run = 1;"
+                  "UPDATE tw_task SET dead_ms = 5 WHERE id = CAST('dead' AS BLOB);"
+                  "UPDATE tw_task SET run = 1, token = 1, replaced = 1 WHERE id = CAST('replaced' AS BLOB);"
+                  "UPDATE tw_task SET run = 1, token = 1, next_ms = 5, place_ms = 5"
+                  " WHERE id = CAST('leased' AS BLOB)");
+    expect_forecast(store, "1 0 1 0 0 0 ");
+    sqlite3_close(db);
 }
 
 static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
@@ -129,42 +140,60 @@ static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
     expect_forecast(store, "0 0 1 0 0 0 ");
 }
 
-/* Ten hours late, due each hour: the calls that were missed are one call, or one each with BURST, or
- * none with SKIP. */
+/* The task waits until so long after its `due`: as a retry or, with attempt 0, because it was given back. */
+static void hold(sqlite3 *db, unsigned attempt, unsigned missed_periods, double hours)
+{
+    char sql[200];
+    snprintf(
+        sql, sizeof sql,
+        "UPDATE tw_task SET attempt = %u, missed_periods = %u, next_ms = due_ms + %d, place_ms = due_ms + %d",
+        attempt, missed_periods, (int)(hours * HOUR_MS), (int)(hours * HOUR_MS));
+    other_ask(db, sql);
+}
+
+/* Due each hour since half past nine hours ago, and given back until a few minutes before its next period. */
+static void put_back(struct tw_store *store, sqlite3 *db, struct tw_store_delayed more)
+{
+    more.every_ms = HOUR_MS;
+    put_at_hour(store, "a", -9.5, more);
+    hold(db, 0, 0, 9.9);
+}
+
+/* The calls that were missed are one call, or one each with BURST, or none with SKIP. A series that is ready
+ * does not wait. */
 static void a_forecast_counts_missed_periods_by_their_policy(void **state)
 {
     struct tw_store *store = store_of(state);
-    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_BURST});
+    sqlite3 *db = other_open(*state);
+    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS});
+    expect_forecast(store, "0 0 0 0 0 0 ");
+    put_back(store, db, (struct tw_store_delayed){.missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 1 1 1 1 ");
-    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_SKIP});
+    put_back(store, db, (struct tw_store_delayed){.missed = TW_MISSED_SKIP});
     expect_forecast(store, "1 1 1 1 1 1 ");
-    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_COALESCE});
+    put_back(store, db, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 1 1 ");
+    sqlite3_close(db);
 }
 
 static void a_missed_call_is_one_of_the_calls_in_all(void **state)
 {
     struct tw_store *store = store_of(state);
-    put_at_hour(store, "a", -9.5,
-                (struct tw_store_delayed){.every_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
+    sqlite3 *db = other_open(*state);
+    put_back(store, db, (struct tw_store_delayed){.times = 5, .missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 0 0 ");
-    put_at_hour(store, "a", -9.5,
-                (struct tw_store_delayed){.every_ms = HOUR_MS, .times = 12, .missed = TW_MISSED_BURST});
+    put_back(store, db, (struct tw_store_delayed){.times = 12, .missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 0 0 0 0 ");
+    sqlite3_close(db);
 }
 
 /* Due each hour since half an hour ago, and the first attempt has failed. The retry is so long after `due`. */
 static void put_retry(struct tw_store *store, sqlite3 *db, double hours, unsigned missed_periods,
                       struct tw_store_delayed more)
 {
-    char sql[200];
     more.every_ms = HOUR_MS;
     put_at_hour(store, "a", -0.5, more);
-    snprintf(
-        sql, sizeof sql,
-        "UPDATE tw_task SET attempt = 1, missed_periods = %u, next_ms = due_ms + %d, place_ms = due_ms + %d",
-        missed_periods, (int)(hours * HOUR_MS), (int)(hours * HOUR_MS));
-    other_ask(db, sql);
+    hold(db, 1, missed_periods, hours);
 }
 
 /* A bug: the periods between the failed attempt and its retry were taken for periods of that call. They get a
@@ -215,18 +244,21 @@ static void a_forecast_ends_where_it_says(void **state)
     clock_go();
 }
 
-/* Somebody has written rows that the views refuse. */
+/* Somebody has written rows that the views refuse. Their places lie half a millisecond and half an hour
+ * ahead. */
 static void odd_rows_end_no_program(void **state)
 {
     static const char *const names[] = {"printf('%300c', 'x')", "CAST(x'610062' AS TEXT)", "x'6162'", "''"};
     struct tw_store *store = store_of(state);
     uint64_t counts[1];
     sqlite3 *db = other_open(*state);
+    clock_stop(5);
     other_ask(db, "PRAGMA ignore_check_constraints=ON;"
-                  "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms) VALUES (1, 'q', "
-                  "x'61', 5, 5, 5, 0.5)");
+                  "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms) VALUES "
+                  "(1, 'q', x'61', 5.5, 5.5, 5.5, 0.5), (2, 'q', x'62', 1800000, 1800000, 1800000, 0.5)");
     assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 1, counts), 0);
-    assert_int_equal(counts[0], 1);
+    assert_int_equal(counts[0], 2);
+    clock_go();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char sql[256], seen[64] = "";
         snprintf(sql, sizeof sql,
@@ -345,7 +377,7 @@ static void a_snapshot_is_one_moment(void **state)
     assert_int_equal(snapshot.after, 4);
     assert_int_equal(snapshot.wrong, TW_EINVAL);
     assert_string_equal(snapshot.text, "q 0+4*0!0 next never; ");
-    assert_int_equal(snapshot.next_ms, 5);
+    assert_true(snapshot.next_ms == TW_NEVER);
     assert_int_equal(snapshot.outside, 3);
     assert_int_equal(store_count(snapshot.store, "q", false), 3);
     sqlite3_close(snapshot.db);
@@ -385,23 +417,24 @@ static void a_snapshot_that_has_ended_shows_nothing_more(void **state)
 static void all_queues_are_counted_at_once(void **state)
 {
     struct tw_store *store = store_of(state);
-    uint64_t next_ms = 1;
+    uint64_t next_ms = 1, later_ms = tw_store_now() + HOUR_MS;
     sqlite3 *db = other_open(*state);
     assert_int_equal(store_count(store, NULL, false), 0);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
     assert_true(next_ms == TW_NEVER);
-    put_many(store, "orders", 10, 7, 1);
-    put_many(store, "mails", 10, 9, 1);
-    put_many(store, "prints", 1, 8, 1);
-    assert_int_equal(store_count(store, NULL, false), 21);
+    put_many(store, "orders", 10, later_ms, 1);
+    put_many(store, "mails", 10, later_ms + 2, 1);
+    put_many(store, "prints", 1, later_ms + 1, 1);
+    put_many(store, "ready", 1, 5, 1);
+    assert_int_equal(store_count(store, NULL, false), 22);
     assert_int_equal(store_count(store, NULL, true), 0);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
-    assert_int_equal(next_ms, 7);
+    assert_int_equal(next_ms, later_ms);
     other_ask(db, "UPDATE tw_task SET dead_ms = 5 WHERE queue = 'orders'");
-    assert_int_equal(store_count(store, NULL, false), 11);
+    assert_int_equal(store_count(store, NULL, false), 12);
     assert_int_equal(store_count(store, NULL, true), 10);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
-    assert_int_equal(next_ms, 8);
+    assert_int_equal(next_ms, later_ms + 1);
     sqlite3_close(db);
 }
 

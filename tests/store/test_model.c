@@ -179,8 +179,7 @@ static void take_some(struct world *world)
     world->doing = "tasks that a process has taken";
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         struct entry *entry = &world->ledger.entry[task];
-        uint64_t token = 1 + draw(world, INT64_MAX); /* a wait after a lapse goes by its hash */
-        struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = tw__store_hash(0, &token, sizeof token)};
+        struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = 1 + draw(world, INT64_MAX)};
         struct tw__task_outcome outcome;
         tw__task_change(&entry->task, &take, tw_store_now(), &outcome);
         if (outcome.reply != TW__TASK_YES || entry->place_ms > tw_store_now() || draw(world, 2) == 0)
@@ -191,7 +190,7 @@ static void take_some(struct world *world)
             entry->task.lapses = lapses;
         }
         ledger_do(&world->ledger, task, &take, tw_store_now());
-        write_take(world, task, token);
+        write_take(world, task, take.token);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <src/task/limits.h>
 #include <src/store/internal.h>
 #include <src/store/runner.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -254,6 +255,46 @@ static void a_task_has_waits_of_its_own(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* A thousand tasks fail together, and each waits for an hour, more or less by up to 360,000 ms. As by chance, a
+ * tenth of them comes in each tenth of that time, and about twenty stand within a hundredth of it from the one
+ * before. A token of two numbers that only count would bring neighbours there, or all of them to few places. */
+static void tokens_spread_the_retries(void **state)
+{
+    enum { MANY = 1000 };
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    char sql[256];
+    calls_init(&calls);
+    calls.answer = TW_ANSWER_LATER;
+    for (int i = 0; i < MANY; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "%d", i);
+        struct tw_store_delayed task = {.queue = "q", .id = tw_text(id), .due_ms = 5, .backoff_ms = 3600000};
+        assert_int_equal(store_put(store, &task, 0), 1);
+    }
+    start_with(store, &calls);
+    EVENTUALLY(kept_of(&calls) == MANY);
+    other_ask(db, "CREATE TEMP TABLE taken AS SELECT id, seq, token FROM tw_task WHERE run > 0 AND token > 0");
+    for (int i = 0; i < MANY; i++)
+        tw_job_answer(calls.kept[i], TW_ANSWER_RETRY);
+    wait_for_answers(store, MANY);
+    snprintf(sql, sizeof sql,
+             "CREATE TEMP TABLE failed AS SELECT taken.seq, taken.token, next_ms - 3240000 - %" PRIu64
+             " AS later FROM tw_task JOIN taken USING (id)",
+             tw_store_now());
+    other_ask(db, sql);
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM failed WHERE later = token % 720001"), "1000");
+    assert_string_equal(other_ask(db, "SELECT count(*) = 10 AND min(n) > 50 AND max(n) < 150 FROM"
+                                      " (SELECT count(*) AS n FROM failed GROUP BY later * 10 / 720001)"),
+                        "1");
+    assert_string_equal(other_ask(db, "SELECT count(*) < 60 FROM (SELECT later - lag(later) OVER (ORDER BY seq)"
+                                      " AS gap FROM failed) WHERE abs(gap) < 7200"),
+                        "1");
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
 /* A file has its own numbers, which are read at each failure: also if they were set when the task had begun. */
 static void what_a_task_leaves_out_follows_the_file(void **state)
 {
@@ -402,14 +443,14 @@ static void a_period_that_lapses_too_often_dies_alone(void **state)
     assert_int_equal(calls.count, 0);
 }
 
-/* Fails with a text of 4,200 bytes, of letters of three bytes, and asks for a time beyond the end. */
+/* Fails with a text of 4,200 bytes, of letters of three bytes, and asks for the first time and for the last. */
 static enum tw_answer fail_at_length(void *arg, struct tw_job *job)
 {
     char text[4201] = "";
     for (int i = 0; i < 1400; i++)
         memcpy(&text[3 * i], "\xe2\x82\xac", 4);
     tw_job_fail(job, text);
-    tw_job_retry_at(job, job->attempt == 1 ? 0 : TW_STORE_TIME_MAX + 1);
+    tw_job_retry_at(job, job->attempt == 1 ? 0 : TW_STORE_TIME_MAX);
     note_call(arg, job);
     return TW_ANSWER_RETRY;
 }
@@ -430,6 +471,29 @@ static void an_error_is_cut_and_a_time_has_an_end(void **state)
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(other_ask(db, "SELECT next_ms FROM tw_task"), "253402300799999");
     assert_string_equal(other_ask(db, "SELECT length(CAST(error AS BLOB)) FROM tw_task"), "4095");
+    sqlite3_close(db);
+}
+
+/* A past bug: a later time was cut. A time that was set before the refusal stays. */
+static void a_time_out_of_range_is_refused(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_ANSWER_LATER;
+    sqlite3 *db = other_open(*state);
+    put(store, "x", 5);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    assert_int_equal(tw_job_retry_at(calls.kept[0], 0), 0);
+    assert_int_equal(tw_job_retry_at(calls.kept[0], TW_STORE_TIME_MAX + 1), TW_EINVAL);
+    assert_string_equal(message(store), "due_ms is '253402300800000': expected 0 to 253402300799999");
+    assert_int_equal(tw_job_retry_at(calls.kept[0], UINT64_MAX), TW_EINVAL);
+    assert_int_equal(store_pause(store, "q", true), 1);
+    tw_job_answer(calls.kept[0], TW_ANSWER_RETRY);
+    wait_for_answers(store, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT next_ms || ' ' || attempt FROM tw_task"), "0 1");
     sqlite3_close(db);
 }
 
@@ -935,6 +999,29 @@ static void an_answer_may_come_later_from_another_thread(void **state)
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(scan(store, NULL), "");
     assert_int_equal(store_count(store, "q", true), 1);
+}
+
+/* A past bug: the text was lost without a word. */
+static void the_error_of_a_job_that_is_given_back_is_refused(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tw_store_run_options options = {.workers = 1, .on_error = note_news, .arg = &news};
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_ANSWER_BACK;
+    calls.error = "not yet";
+    calls.retry_ms = TW_STORE_TIME_MAX;
+    put(store, "x", 5);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    EVENTUALLY(count_news(&news) == 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(news.text, "other: queue 'q', id 'x': BACK has an error text: expected none, as nothing"
+                                   " has failed\n");
+    assert_string_equal(other_ask(db, "SELECT attempt || ' ' || (error IS NULL) FROM tw_task"), "0 1");
+    sqlite3_close(db);
 }
 
 /* A job that is given back comes again with the same attempt, at its old place, and its answer is as if the
@@ -2141,6 +2228,7 @@ int main(void)
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),
         TEST_STOPPED(a_task_has_waits_of_its_own),
+        TEST_STOPPED(tokens_spread_the_retries),
         TEST_STOPPED(a_retry_and_a_period_come_behind_the_tasks_of_their_time),
         TEST_STOPPED(what_a_task_leaves_out_follows_the_file),
         TEST_STOPPED(numbers_of_the_file_out_of_their_range_are_those_of_a_new_file),
@@ -2197,6 +2285,8 @@ int main(void)
         TEST_STOPPED(a_cancelled_task_is_not_called),
         TEST_STOPPED(a_row_that_is_due_later_than_it_was_waits),
         TEST(an_error_is_cut_and_a_time_has_an_end),
+        TEST(a_time_out_of_range_is_refused),
+        TEST(the_error_of_a_job_that_is_given_back_is_refused),
         TEST(an_error_that_is_not_utf8_can_be_read),
         cmocka_unit_test(a_text_is_cut_between_two_characters),
         TEST(two_threads_may_stop),

@@ -600,6 +600,7 @@ static void bad_arguments_are_named_with_their_range(void **state)
     refused(store, (struct tw_store_delayed){.payload.size = 3}, "payload has 3 bytes: expected at most 0");
     refused(store, (struct tw_store_delayed){.every_ms = UINT64_C(3155760000001)},
             "every_ms is '3155760000001': expected 0 to 3155760000000");
+    refused(store, (struct tw_store_delayed){.times = 1}, "times is 1: expected every_ms too");
     refused(store, (struct tw_store_delayed){.times = 2}, "times is 2: expected every_ms too");
     refused(store, (struct tw_store_delayed){.times = UINT64_C(1) << 63, .every_ms = 1},
             "times is '9223372036854775808': expected 0 to 9223372036854775807");

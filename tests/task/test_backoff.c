@@ -58,6 +58,7 @@ static void the_token_places_the_wait_within_the_jitter(void **state)
         assert_int_equal(wait_ms, tw__task_jitter(1000, 10, token));
         assert_int_equal(wait_ms, tw__task_jitter(1000, 10, token | UINT64_C(1) << 63));
     }
+    assert_int_equal(tw__task_jitter(1000, 10, UINT64_C(0x9f86d081884c7d65)), 1021); /* docs/contract.md */
     assert_int_equal(tw__task_jitter(1000, 10, 201), 900);
     assert_int_equal(tw__task_jitter(1000, 10, 200), 1100);
     assert_int_equal(tw__task_jitter(1000, 0, 200), 1000);
