@@ -26,7 +26,7 @@
 #include <task/ends.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100, NEWS_MS = 60000 };
+enum { LOOK_MS = 100 };
 static const char COMMAND[] = "tickwheel work";
 
 /* A job that the worker has, or will have. */
