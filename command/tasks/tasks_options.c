@@ -116,13 +116,13 @@ static bool check_options(const struct option_table *table, enum action action)
     static const struct {
         const char *name, *of;
         unsigned actions;
-    } LIMITED[] = {{"--count", "list and dead", 1U << ACTION_LIST | 1U << ACTION_DEAD},
-                   {"--step", "forecast", 1U << ACTION_FORECAST},
-                   {"--steps", "forecast", 1U << ACTION_FORECAST},
-                   {"--if", "move", 1U << ACTION_MOVE},
-                   {"--all", "replay, promote and purge",
-                    1U << ACTION_REPLAY | 1U << ACTION_PROMOTE | 1U << ACTION_PURGE},
-                   {"--older", "purge", 1U << ACTION_PURGE}};
+    } LIMITED[] = {
+        {"--count", "list and dead", 1U << ACTION_LIST | 1U << ACTION_DEAD},
+        {"--step", "forecast", 1U << ACTION_FORECAST},
+        {"--steps", "forecast", 1U << ACTION_FORECAST},
+        {"--if", "move", 1U << ACTION_MOVE},
+        {"--all", "replay, promote and purge", 1U << ACTION_REPLAY | 1U << ACTION_PROMOTE | 1U << ACTION_PURGE},
+        {"--older", "purge", 1U << ACTION_PURGE}};
     for (size_t i = 0; i < sizeof LIMITED / sizeof LIMITED[0]; i++)
         if (options_given(table, LIMITED[i].name) && (LIMITED[i].actions & 1U << action) == 0) {
             complain("%s: %s is for %s only", COMMAND, LIMITED[i].name, LIMITED[i].of);

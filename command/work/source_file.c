@@ -70,7 +70,8 @@ static struct held *hold(struct tw_job *job)
                                  .value = &held->value,
                                  .values = job->payload.data != NULL,
                                  .due_ms = job->due_ms,
-                                 .attempt = job->attempt};
+                                 .attempt = job->attempt,
+                                 .missed_periods = job->missed_periods};
     return held;
 }
 
