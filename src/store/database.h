@@ -23,7 +23,6 @@
     X(RELEASE, "RELEASE tw")                                                                                   \
     X(META, "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task), clock_ms,"           \
             " " TW__STORE_WAITS " FROM $tw_meta")                                                              \
-    X(META_FORMAT, "SELECT format FROM $tw_meta")                                                              \
     X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")                  \
     X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
     X(FIND, "SELECT due_ms, dead_ms, run <> 0 AND run = (SELECT run FROM $tw_meta), replaced, every_ms"        \
@@ -242,8 +241,6 @@ enum tw__store_statement {
 #undef TW__STORE_NAME
         TW__STORE_STATEMENTS
 };
-
-enum { TW__STORE_FORMAT = 1 }; /* of the tables in schema.sql */
 
 enum { TW__STORE_PATH = 4352 }; /* bytes that hold a path of SQLite's, and an ending */
 
