@@ -19,7 +19,9 @@
  * the next process makes new ones. Then neither process sees the writes of the other. So a transaction compares
  * all three files. They stay the same while any connection is open: SQLite cuts the log, and writes it from its
  * beginning, but removes it only with the last connection. If somebody removes the log within the microseconds
- * from the first reading of a connection to its look at the log, nobody can tell.
+ * from the first reading of a connection to its look at the log, nobody can tell. All connections of a process
+ * to a file share one index, so a new connection may get an index that was removed before. Its path names no
+ * file then, or that of another process, and only the first case can be told.
  */
 #include "database.h"
 
@@ -356,15 +358,6 @@ static void name_index(const char *path, char index[TW__STORE_PATH])
     snprintf(index, TW__STORE_PATH, "%s-shm", path);
 }
 
-void tw__store_db_identify_log(struct tw__store_db *db)
-{
-    const char *path = sqlite3_db_filename(db->db, db->schema);
-    char index[TW__STORE_PATH];
-    name_index(path, index);
-    db->files.log = file_at(sqlite3_filename_wal(path));
-    db->files.index = file_at(index);
-}
-
 enum found { THERE, REMOVED, REPLACED };
 
 /* Whether this file is at the path. If the system does not tell, for example because the process has given up
@@ -382,6 +375,31 @@ static enum found find_at(const struct tw__store_file *file, const char *path)
 static enum found find_beside(const struct tw__store_file *file, const char *path)
 {
     return file->inode != 0 ? find_at(file, path) : THERE;
+}
+
+/* Whether the index lies beside the file while a connection reads. So it does with SQLite's usual VFS alone. */
+static bool has_index_file(const struct tw__store_db *db)
+{
+    char *vfs = NULL;
+    sqlite3_file_control(db->db, db->schema, SQLITE_FCNTL_VFSNAME, &vfs);
+    bool usual = vfs != NULL && strcmp(vfs, "unix") == 0;
+    sqlite3_free(vfs);
+    return usual;
+}
+
+int tw__store_db_identify_log(struct tw__store_db *db)
+{
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    char index[TW__STORE_PATH];
+    name_index(path, index);
+    db->files.log = file_at(sqlite3_filename_wal(path));
+    db->files.index = file_at(index);
+    if (db->files.index.inode != 0 || find_at(&db->files.index, index) != REMOVED || !has_index_file(db))
+        return 0;
+    return tw__store_db_refuse(db, TW_EREPLACED,
+                               "%.400s, a part of the file, was removed while this process had the file open: "
+                               "close each of its connections first",
+                               index);
 }
 
 /* Whether all files of the connection are there. If one is not, *end is the ending of its path. */

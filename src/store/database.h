@@ -371,8 +371,8 @@ bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__
 int tw__store_db_identify(struct tw__store_db *db);
 
 /* Notes which log and which index the connection has opened, right after its first reading, which opens
- * them. */
-void tw__store_db_identify_log(struct tw__store_db *db);
+ * them. Returns: 0, or TW_EREPLACED with a message if the index was removed before. */
+int tw__store_db_identify_log(struct tw__store_db *db);
 
 /* Returns whether the files of the connection are at their paths. From any thread. */
 bool tw__store_db_has_files(const struct tw__store_db *db);
