@@ -29,10 +29,14 @@ enum {
 static const uint64_t MS_NS = 1000000;
 
 /* The variables of a task. */
-enum variable { ID, PAYLOAD, DUE, LATE_US, QUEUE, ATTEMPT, VARIABLES };
-static const char *const NAMES[VARIABLES] = {
-    [ID] = "TICKWHEEL_ID=",           [PAYLOAD] = "TICKWHEEL_PAYLOAD=", [DUE] = "TICKWHEEL_DUE=",
-    [LATE_US] = "TICKWHEEL_LATE_US=", [QUEUE] = "TICKWHEEL_QUEUE=",     [ATTEMPT] = "TICKWHEEL_ATTEMPT="};
+enum variable { ID, PAYLOAD, DUE, LATE_US, MISSED_PERIODS, QUEUE, ATTEMPT, VARIABLES };
+static const char *const NAMES[VARIABLES] = {[ID] = "TICKWHEEL_ID=",
+                                             [PAYLOAD] = "TICKWHEEL_PAYLOAD=",
+                                             [DUE] = "TICKWHEEL_DUE=",
+                                             [LATE_US] = "TICKWHEEL_LATE_US=",
+                                             [QUEUE] = "TICKWHEEL_QUEUE=",
+                                             [ATTEMPT] = "TICKWHEEL_ATTEMPT=",
+                                             [MISSED_PERIODS] = "TICKWHEEL_MISSED_PERIODS="};
 
 /* ---- the environment ------------------------------------------------------------------------------------- */
 
@@ -72,6 +76,7 @@ static void set_variables(const struct job *job, struct added *added)
     set_bytes(added, PAYLOAD, job->payload);
     set(added, DUE, "%s", job->due);
     set(added, LATE_US, "%" PRIu64, job->late_us);
+    set(added, MISSED_PERIODS, "%" PRIu64, job->missed_periods);
     if (job->queue == NULL)
         return;
     set(added, QUEUE, "%s", job->queue);

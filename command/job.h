@@ -21,6 +21,7 @@ struct job {
     struct tw_bytes id, payload; /* their data is never NULL */
     const char *due;
     uint64_t late_us;
+    uint64_t missed_periods;     /* further periods for which the call stands */
     const char *queue;           /* NULL: the task is in no queue */
     uint64_t attempt;            /* of a task in a queue */
     const struct tw_bytes *more; /* more texts; each is a line of its own on the standard input */

@@ -28,14 +28,6 @@ static void tell_more(struct news *news)
     news->tasks.untold = 0;
 }
 
-void news_look(struct news *news)
-{
-    pthread_mutex_lock(&news->lock);
-    if (monotonic_ns() >= news->tasks.until_ns)
-        tell_more(news);
-    pthread_mutex_unlock(&news->lock);
-}
-
 void news_task(struct news *news, const char *text)
 {
     uint64_t now_ns = monotonic_ns();
@@ -82,24 +74,11 @@ static void begin_trouble(struct news *news, uint64_t now_ns)
     news->file.step = 0;
 }
 
-static void end_trouble(struct news *news, uint64_t now_ns)
-{
-    char since[TIME_SIZE];
-    if (news->file.told && !news->file.ended && screen_can_tell()) {
-        time_print(instant_of_ms(news->file.since_ns / 1000000), since);
-        screen_hide();
-        complain("%s: %s: mended; it was broken since %s", news->command, news->path, since);
-    }
-    news->file.broken = false;
-    news->file.ends = NULL;
-    news->file.mended_ns = now_ns;
-}
-
 /* Tells the trouble, if it is time. */
-static void tell_trouble(struct news *news, int error, uint64_t now_ns)
+static void tell_trouble(struct news *news, uint64_t now_ns)
 {
     static const unsigned MINUTES[] = {1, 10, 60};
-    uint64_t kind = UINT64_C(1) << (-error % 64), last_ns = news->file.told_ns;
+    uint64_t kind = UINT64_C(1) << (-news->file.error % 64), last_ns = news->file.told_ns;
     bool other = (news->file.kinds & kind) == 0;
     uint64_t rest_ns = (other || news->file.step == 0 ? 1 : MINUTES[news->file.step - 1]) * MINUTE_NS;
     bool over = news->file.ends != NULL && !news->file.ended;
@@ -116,6 +95,27 @@ static void tell_trouble(struct news *news, int error, uint64_t now_ns)
     news->file.step += news->file.step < 3;
 }
 
+/* The file may give no further error: nothing is claimed in a pause, for example. */
+static void tell_untold(struct news *news, uint64_t now_ns)
+{
+    if (news->file.broken && !news->file.told)
+        tell_trouble(news, now_ns);
+}
+
+static void end_trouble(struct news *news, uint64_t now_ns)
+{
+    char since[TIME_SIZE];
+    tell_untold(news, now_ns);
+    if (news->file.told && !news->file.ended && screen_can_tell()) {
+        time_print(instant_of_ms(news->file.since_ns / 1000000), since);
+        screen_hide();
+        complain("%s: %s: mended; it was broken since %s", news->command, news->path, since);
+    }
+    news->file.broken = false;
+    news->file.ends = NULL;
+    news->file.mended_ns = now_ns;
+}
+
 void news_file(struct news *news, int error, const char *message, const char *ends)
 {
     uint64_t now_ns = monotonic_ns();
@@ -129,8 +129,18 @@ void news_file(struct news *news, int error, const char *message, const char *en
         store_file_cut_option(news->file.reason);
         news->file.error = error;
         news->file.ends = ends;
-        tell_trouble(news, error, now_ns);
+        tell_trouble(news, now_ns);
     }
+    pthread_mutex_unlock(&news->lock);
+}
+
+void news_look(struct news *news)
+{
+    uint64_t now_ns = monotonic_ns();
+    pthread_mutex_lock(&news->lock);
+    if (now_ns >= news->tasks.until_ns)
+        tell_more(news);
+    tell_untold(news, now_ns);
     pthread_mutex_unlock(&news->lock);
 }
 

@@ -41,7 +41,11 @@ struct news {
 /* Tells of a task: at most ten in a minute. */
 void news_task(struct news *news, const char *text);
 
-/* Says how many tasks were not told, if a minute is over. */
+/* How long a service waits between two looks at most. */
+enum { NEWS_MS = 60000 };
+
+/* Looks at the time: says how many tasks were not told, if a minute is over, and tells a trouble of the file
+ * whose time has come, for the file may give no further error. */
 void news_look(struct news *news);
 
 /* How the file is at the end. The tasks of a damaged one cannot be counted. */
@@ -53,10 +57,10 @@ enum news_state news_end(struct news *news);
 
 /* Takes each error that the file gives, and 0 when it can be used again. The first error is told at once and,
  * while it lasts, again after a minute, after ten more, and each hour. A trouble that comes again within a
- * minute after the end of the last one is told when it has lasted a minute, and then as above. Shorter ones are
- * told as seldom as one that lasts. An error of another kind is told a minute after the last line. So there are
- * two lines a minute at most: a trouble, and its end. `ends` says how the service ends by the error; NULL: it
- * tries again. */
+ * minute after the end of the last one is told when it has lasted a minute, and then as above: by its next
+ * error or its end, or by the next look. Shorter ones are told as seldom as one that lasts. An error of another
+ * kind is told a minute after the last line. So there are two lines a minute at most: a trouble, and its end.
+ * `ends` says how the service ends by the error; NULL: it tries again. */
 void news_file(struct news *news, int error, const char *message, const char *ends);
 
 /* Takes an error of a run of tasks, which is news of the file or of one task. A damaged file ends the service,

@@ -110,6 +110,7 @@ enum tw_answer handler_call(void *arg, struct tw_job *of)
                       .payload = of->payload.data != NULL ? of->payload : tw_text(""),
                       .due = due,
                       .late_us = job_late_us(of->late_from_ms),
+                      .missed_periods = of->missed_periods,
                       .queue = of->queue,
                       .attempt = of->attempt};
     time_print(instant_of_ms(of->due_ms), due);

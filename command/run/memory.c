@@ -53,7 +53,8 @@ static bool call(const struct tw_task *task, const struct when *first)
     struct job job = {.id = tw_text(value->id),
                       .payload = tw_text(value_payload(value)),
                       .due = due,
-                      .late_us = task->late_ns / 1000};
+                      .late_us = task->late_ns / 1000,
+                      .missed_periods = task->missed_periods};
     at.ns -= at.ns % 1000000;
     time_print(at, due);
     if (!calls_begin(run, &job, false)) /* it never falls due while nobody runs it */

@@ -10,6 +10,7 @@
 #include "engine.h"
 #include "figures.h"
 #include "memory.h"
+#include "news.h"
 #include "rest.h"
 #include "screen.h"
 
@@ -24,7 +25,7 @@
 #include <unistd.h>
 
 static const char COMMAND[] = "tickwheel run";
-enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250, NEWS_MS = 60000 };
+enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250 };
 
 static struct run_options options;
 static struct run run = {.options = &options};
@@ -73,8 +74,10 @@ static void do_wait(uint64_t ns)
 {
     uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
     uint64_t end_ns = tw__add_saturating(now_ns, calendar_scale(&run.calendar, ns));
-    for (; !calls_stop(&run) && now_ns < end_ns; now_ns = clock_ns(CLOCK_BOOTTIME))
+    for (; !calls_stop(&run) && now_ns < end_ns; now_ns = clock_ns(CLOCK_BOOTTIME)) {
         sleep_until_woken((end_ns - now_ns - 1) / MS_NS + 1);
+        engine->settle();
+    }
     if (now_ns < end_ns)
         run.wait_ns = calendar_left(&run.calendar, end_ns, now_ns);
 }

@@ -30,7 +30,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "             then a new revision\n"
                            "  pause      call no more tasks of the queue, until the pause ends\n"
                            "  resume     end the pause\n"
-                           "  purge [ID] remove a dead task or, without ID, all of the queue\n"
+                           "  purge ID   remove a dead task\n"
                            "\n"
                            "IDs and payloads are printed so that a terminal shows and does not obey them:\n"
                            "a byte that is not printable is \\xNN, and a backslash in an ID is \\\\. An ID is\n"
@@ -49,9 +49,10 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "  --step TIME    forecast: the length of a step, 1ms to 36525d (default 1m)\n"
                            "  --steps N      forecast: the number of steps, 1 to 10000 (default 30)\n"
                            "  --if COND      move: only to a later or an earlier time: gt or lt\n"
-                           "  --all          replay: the dead tasks of the queue, in place of ID;\n"
-                           "                 promote: its waiting tasks. At most 10000 in a call, or\n"
-                           "                 fewer if their payloads come to 32 MiB before\n"
+                           "  --all          replay, purge: the dead tasks of the queue, in place of\n"
+                           "                 ID; promote: its waiting tasks. Replay and promote take at\n"
+                           "                 most 10000 in a call, or fewer if their payloads come to\n"
+                           "                 32 MiB before\n"
                            "  --older TIME   purge: only tasks that died at least so long ago (default 0s)\n"
                            "\n"
                            "Exit status:\n"
@@ -78,7 +79,7 @@ static const struct {
     {"move", "an ID and a time", ACTION_MOVE, 2, 2},
     {"pause", "no argument", ACTION_PAUSE, 0, 0},
     {"resume", "no argument", ACTION_RESUME, 0, 0},
-    {"purge", "an ID or no argument", ACTION_PURGE, 0, 1},
+    {"purge", "an ID or --all", ACTION_PURGE, 1, 1},
 };
 enum { ACTION_COUNT = sizeof ACTIONS / sizeof ACTIONS[0] };
 
@@ -115,12 +116,13 @@ static bool check_options(const struct option_table *table, enum action action)
     static const struct {
         const char *name, *of;
         unsigned actions;
-    } LIMITED[] = {{"--count", "list and dead", 1U << ACTION_LIST | 1U << ACTION_DEAD},
-                   {"--step", "forecast", 1U << ACTION_FORECAST},
-                   {"--steps", "forecast", 1U << ACTION_FORECAST},
-                   {"--if", "move", 1U << ACTION_MOVE},
-                   {"--all", "replay and promote", 1U << ACTION_REPLAY | 1U << ACTION_PROMOTE},
-                   {"--older", "purge", 1U << ACTION_PURGE}};
+    } LIMITED[] = {
+        {"--count", "list and dead", 1U << ACTION_LIST | 1U << ACTION_DEAD},
+        {"--step", "forecast", 1U << ACTION_FORECAST},
+        {"--steps", "forecast", 1U << ACTION_FORECAST},
+        {"--if", "move", 1U << ACTION_MOVE},
+        {"--all", "replay, promote and purge", 1U << ACTION_REPLAY | 1U << ACTION_PROMOTE | 1U << ACTION_PURGE},
+        {"--older", "purge", 1U << ACTION_PURGE}};
     for (size_t i = 0; i < sizeof LIMITED / sizeof LIMITED[0]; i++)
         if (options_given(table, LIMITED[i].name) && (LIMITED[i].actions & 1U << action) == 0) {
             complain("%s: %s is for %s only", COMMAND, LIMITED[i].name, LIMITED[i].of);

@@ -18,13 +18,10 @@
 
 #include <tickwheel/version.h>
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000, PATH_SHOWN = 200 };
 
@@ -32,7 +29,6 @@ struct store_feed {
     struct feed feed;
     const struct top_options *options;
     struct tw_store *store;    /* NULL: the next reading opens the file */
-    char lock[PATH_MAX];       /* the path of the lock beside the file, "" if it is too long */
     struct reading last;       /* the last reading that was counted */
     struct queues queues;      /* its queues, whose names it has */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
@@ -47,23 +43,12 @@ static bool fail(const struct store_feed *feed, const char *message, char error[
     return false;
 }
 
-/* The store names its lock after the file itself, wherever a link to the file lies. */
-static void name_lock(struct store_feed *feed)
-{
-    char *path = realpath(feed->options->store, NULL);
-    int size = snprintf(feed->lock, sizeof feed->lock, "%s-tickwheel", path != NULL ? path : "");
-    if (path == NULL || size >= (int)sizeof feed->lock)
-        feed->lock[0] = '\0';
-    free(path);
-}
-
 static bool open_file(struct store_feed *feed, char error[FEED_ERROR])
 {
     char message[TW_STORE_MESSAGE_SIZE];
     feed->store = store_file_try(feed->options->store, false, message);
     if (feed->store == NULL)
         return fail(feed, message, error);
-    name_lock(feed);
     return true;
 }
 
@@ -175,22 +160,15 @@ static bool count_all(struct store_feed *feed, struct reading *reading)
 
 /* ---- the process that runs the tasks --------------------------------------------------------------------- */
 
-/* Says which process runs the tasks: it holds the lock of the file beside the store's, and has written its
- * number there. Returns false if nobody does. */
-static bool find_runner(const struct store_feed *feed, struct reading *reading)
+/* Says which process runs the tasks. Returns false if nobody does. */
+static bool tell_runner(int64_t process, struct reading *reading)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char text[24] = "";
-    int fd = open(feed->lock, O_RDONLY | O_CLOEXEC);
-    bool runs = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-    if (runs && pread(fd, text, sizeof text - 1, 0) > 0)
-        snprintf(reading->state, sizeof reading->state, "process %ld runs the tasks", strtol(text, NULL, 10));
+    if (process > 0)
+        snprintf(reading->state, sizeof reading->state, "process %" PRId64 " runs the tasks", process);
     else
         snprintf(reading->state, sizeof reading->state,
-                 runs ? "a process runs the tasks" : "nobody runs the tasks");
-    if (fd >= 0)
-        close(fd);
-    return runs;
+                 process < 0 ? "a process runs the tasks" : "nobody runs the tasks");
+    return process != 0;
 }
 
 /* Writes the path of the file for a shell, or FILE if it is very long. */
@@ -239,6 +217,7 @@ static void begin(const struct store_feed *feed, struct reading *reading)
 
 static bool read_file(struct store_feed *feed, struct reading *reading, char error[FEED_ERROR])
 {
+    int64_t process;
     if (feed->store == NULL && !open_file(feed, error))
         return false;
     uint64_t begun_ns = monotonic_ns();
@@ -253,7 +232,9 @@ static bool read_file(struct store_feed *feed, struct reading *reading, char err
         reading->at_ns = begun_ns;
         feed->last = *reading;
     }
-    warn(feed, reading, find_runner(feed, reading));
+    if (tw_store_runner(feed->store, &process) != 0)
+        return close_file(feed, error);
+    warn(feed, reading, tell_runner(process, reading));
     return true;
 }
 

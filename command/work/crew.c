@@ -68,6 +68,7 @@ static struct job job_of(const struct crew *crew, const struct taken *taken, cha
                         .payload = taken->values > 0 ? taken->value[0] : tw_text(""),
                         .due = due,
                         .late_us = job_late_us(taken->due_ms),
+                        .missed_periods = taken->missed_periods,
                         .queue = taken->queue,
                         .attempt = taken->attempt,
                         .more = taken->values > 1 ? taken->value + 1 : NULL,

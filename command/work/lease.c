@@ -4,11 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUE, ID, TOKEN, DUE, ATTEMPT, VALUES, MEMBERS };
+enum { QUEUE, ID, TOKEN, DUE, ATTEMPT, VALUES, MISSED_PERIODS, MEMBERS };
 
 static bool is_text(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_STRING;
+}
+
+static bool is_number(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_INTEGER;
 }
 
 bool lease_is_row(const redisReply *row)
@@ -16,8 +21,8 @@ bool lease_is_row(const redisReply *row)
     if (row->type != REDIS_REPLY_ARRAY || row->elements < MEMBERS)
         return false;
     redisReply *const *member = row->element;
-    if (!is_text(member[QUEUE]) || !is_text(member[ID]) || !is_text(member[TOKEN]) ||
-        member[DUE]->type != REDIS_REPLY_INTEGER || member[ATTEMPT]->type != REDIS_REPLY_INTEGER ||
+    if (!is_text(member[QUEUE]) || !is_text(member[ID]) || !is_text(member[TOKEN]) || !is_number(member[DUE]) ||
+        !is_number(member[ATTEMPT]) || !is_number(member[MISSED_PERIODS]) ||
         member[VALUES]->type != REDIS_REPLY_ARRAY)
         return false;
     for (size_t i = 0; i < member[VALUES]->elements; i++)
@@ -50,7 +55,8 @@ struct lease *lease_new(const redisReply *row, const char *queue)
                                       .value = lease->value,
                                       .values = values->elements,
                                       .due_ms = (uint64_t)member[DUE]->integer,
-                                      .attempt = (uint64_t)member[ATTEMPT]->integer},
+                                      .attempt = (uint64_t)member[ATTEMPT]->integer,
+                                      .missed_periods = (uint64_t)member[MISSED_PERIODS]->integer},
                             .touch = {.verb = VERB_TOUCH, .lease = lease},
                             .answer = {.lease = lease}};
     lease->token = copy(member[TOKEN], &at);

@@ -34,7 +34,7 @@ struct lease {
 struct lease *lease_new(const redisReply *row, const char *queue);
 void lease_free(struct lease *lease);
 
-/* Returns whether a reply is a row of TW.TAKE: queue, id, token, due, attempt, values. */
+/* Returns whether a reply is a row of TW.TAKE: queue, id, token, due, attempt, values, missed periods. */
 bool lease_is_row(const redisReply *row);
 
 #endif

@@ -24,7 +24,7 @@ struct taken {
     struct tw_bytes id;
     const struct tw_bytes *value; /* the payload */
     size_t values;
-    uint64_t due_ms, attempt;
+    uint64_t due_ms, attempt, missed_periods;
     bool not_yours; /* the task is not this worker's any more */
 };
 

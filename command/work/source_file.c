@@ -26,7 +26,7 @@
 #include <task/ends.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100, NEWS_MS = 60000 };
+enum { LOOK_MS = 100 };
 static const char COMMAND[] = "tickwheel work";
 
 /* A job that the worker has, or will have. */
@@ -70,7 +70,8 @@ static struct held *hold(struct tw_job *job)
                                  .value = &held->value,
                                  .values = job->payload.data != NULL,
                                  .due_ms = job->due_ms,
-                                 .attempt = job->attempt};
+                                 .attempt = job->attempt,
+                                 .missed_periods = job->missed_periods};
     return held;
 }
 

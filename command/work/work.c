@@ -26,7 +26,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { LAST_MS = 3000, PAUSE_MS = 1000, NEWS_MS = 60000 };
+enum { LAST_MS = 3000, PAUSE_MS = 1000 };
 static const char COMMAND[] = "tickwheel work";
 
 struct worker {

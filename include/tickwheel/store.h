@@ -172,6 +172,7 @@ struct tw_store_options {
  *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.
  *   - TW_ENOSPACE: the disk has no room, or no inode, for a new file.
  *   - TW_ESYSTEM: the system has no descriptor left.
+ *   - TW_EREPLACED: also if the index of SQLite's log was removed while this process has the file open.
  *   - TW_EIO: the file cannot be opened, for another reason: its folder does not exist. */
 int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
                   char *message, size_t size);
@@ -594,6 +595,11 @@ int tw_store_start(struct tw_store *store, const struct tw_store_run_options *op
  * Returns: 0, also if the store does not run; or an error, because an answer could not be written, and then its
  * task will run again; or TW_EREPLACED, because the run has ended before. */
 int tw_store_stop(struct tw_store *store);
+
+/* Looks up which process runs the tasks of the file. It may be this one. A process that stands by runs none.
+ * Returns: 0, and the number of the process in *process, or an error. 0: no process runs them; -1: a process
+ * that is not known, because it begins at this moment, or may not be looked at. */
+int tw_store_runner(const struct tw_store *store, int64_t *process);
 
 /* Numbers of a store that runs, since its start. All are 0 if it does not run. */
 struct tw_store_info {

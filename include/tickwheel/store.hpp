@@ -34,7 +34,8 @@
  * In short:
  *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_on(): tw_store_apply_on()
  *   - get(), scan(), count(), next(), forecast(), queues(): tw_store_get() and so on
- *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
+ *   - handle(), handle_others(), start(), stop(), stats(), runner(): tw_store_handle() and so on
+ *   - pause(), is_paused(): tw_store_pause(), tw_store_is_paused()
  *   - mark_restored(), is_restored(): tw_store_mark_restored() and so on
  *   - replay(), replay_all(), purge(), purge_all(): tw_store_replay(), tw_store_purge()
  *   - promote(), promote_all(): tw_store_promote()
@@ -899,6 +900,11 @@ class store
         tw_store_info counts;
         tw_store_stats(raw_, &counts, sizeof counts);
         return counts;
+    }
+    /* If the call succeeds, `process` receives the answer. */
+    status runner(std::int64_t &process) const
+    {
+        return tw_store_runner(raw_, &process);
     }
     changed pause(const std::string &queue, bool paused = true)
     {

@@ -19,7 +19,9 @@
  * the next process makes new ones. Then neither process sees the writes of the other. So a transaction compares
  * all three files. They stay the same while any connection is open: SQLite cuts the log, and writes it from its
  * beginning, but removes it only with the last connection. If somebody removes the log within the microseconds
- * from the first reading of a connection to its look at the log, nobody can tell.
+ * from the first reading of a connection to its look at the log, nobody can tell. All connections of a process
+ * to a file share one index, so a new connection may get an index that was removed before. Its path names no
+ * file then, or that of another process, and only the first case can be told.
  */
 #include "database.h"
 
@@ -356,15 +358,6 @@ static void name_index(const char *path, char index[TW__STORE_PATH])
     snprintf(index, TW__STORE_PATH, "%s-shm", path);
 }
 
-void tw__store_db_identify_log(struct tw__store_db *db)
-{
-    const char *path = sqlite3_db_filename(db->db, db->schema);
-    char index[TW__STORE_PATH];
-    name_index(path, index);
-    db->files.log = file_at(sqlite3_filename_wal(path));
-    db->files.index = file_at(index);
-}
-
 enum found { THERE, REMOVED, REPLACED };
 
 /* Whether this file is at the path. If the system does not tell, for example because the process has given up
@@ -382,6 +375,31 @@ static enum found find_at(const struct tw__store_file *file, const char *path)
 static enum found find_beside(const struct tw__store_file *file, const char *path)
 {
     return file->inode != 0 ? find_at(file, path) : THERE;
+}
+
+/* Whether the index lies beside the file while a connection reads. So it does with SQLite's usual VFS alone. */
+static bool has_index_file(const struct tw__store_db *db)
+{
+    char *vfs = NULL;
+    sqlite3_file_control(db->db, db->schema, SQLITE_FCNTL_VFSNAME, &vfs);
+    bool usual = vfs != NULL && strcmp(vfs, "unix") == 0;
+    sqlite3_free(vfs);
+    return usual;
+}
+
+int tw__store_db_identify_log(struct tw__store_db *db)
+{
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    char index[TW__STORE_PATH];
+    name_index(path, index);
+    db->files.log = file_at(sqlite3_filename_wal(path));
+    db->files.index = file_at(index);
+    if (db->files.index.inode != 0 || find_at(&db->files.index, index) != REMOVED || !has_index_file(db))
+        return 0;
+    return tw__store_db_refuse(db, TW_EREPLACED,
+                               "%.400s, a part of the file, was removed while this process had the file open: "
+                               "close each of its connections first",
+                               index);
 }
 
 /* Whether all files of the connection are there. If one is not, *end is the ending of its path. */
@@ -434,59 +452,16 @@ int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
 
-static int refuse_format(struct tw__store_db *db, int64_t format)
-{
-    return tw__store_db_refuse(db, TW_EFORMAT,
-                               "format is %" PRId64 ": expected %d; the version that wrote it can read it",
-                               format, TW__STORE_FORMAT);
-}
-
-/* Returns whether tw_meta is there and has this column; NULL: whether it is there. */
-static bool has_column(struct tw__store_db *db, const char *name)
-{
-    return sqlite3_table_column_metadata(db->db, db->schema, "tw_meta", name, NULL, NULL, NULL, NULL, NULL) ==
-           SQLITE_OK;
-}
-
-/* Checks the format in a row of tw_meta. All formats are whole numbers. */
-static int check_format(struct tw__store_db *db, sqlite3_stmt *row)
-{
-    int64_t format = sqlite3_column_int64(row, 0);
-    if (sqlite3_column_type(row, 0) != SQLITE_INTEGER)
-        return tw__store_db_refuse(db, TW_EFORMAT,
-                                   "the format in tw_meta is no whole number: it is another program's");
-    return format == TW__STORE_FORMAT ? 0 : refuse_format(db, format);
-}
-
-static int refuse_column(struct tw__store_db *db, const char *name)
-{
-    return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta has no column %s: it is another program's", name);
-}
-
-/* Reads the format of tables that may have other columns. Returns: TW_EFORMAT with a message; `error`: tw_meta
- * is not the reason, or could not be read either. */
-static int explain_format(struct tw__store_db *db, int error)
-{
-    static const char *const columns[] = {TW__STORE_META_COLUMNS};
-    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_META_FORMAT, &error);
-    int refused = row != NULL && sqlite3_step(row) == SQLITE_ROW ? check_format(db, row) : 0;
-    sqlite3_reset(row);
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0] && refused == 0; i++)
-        if (!has_column(db, columns[i]))
-            refused = refuse_column(db, columns[i]);
-    return refused != 0 ? refused : error;
-}
-
-/* Each format has a column of this name, but those before the first release had rows of names and values. */
 int tw__store_db_explain(struct tw__store_db *db, int error)
 {
-    if (error != TW_EFORMAT || !has_column(db, NULL))
+    char *reason = NULL;
+    if (error != TW_EFORMAT || tw__store_meta_find(db->db, db->schema, NULL) != SQLITE_OK)
         return error;
-    if (has_column(db, "format"))
-        return explain_format(db, error);
-    if (has_column(db, "name") && has_column(db, "value"))
-        return refuse_format(db, 0);
-    return refuse_column(db, "format");
+    tw__store_meta_is_ours(db->db, db->schema, &reason);
+    if (reason != NULL)
+        tw__store_db_refuse(db, TW_EFORMAT, "%s", reason);
+    sqlite3_free(reason);
+    return error;
 }
 
 static uint64_t option_in(sqlite3_stmt *row, int column, enum tw__task_number which, uint64_t usual)
@@ -531,9 +506,8 @@ static void read_defaults(struct tw__store_db *db, sqlite3_stmt *meta)
 static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
 {
     uint64_t most = (uint64_t)sqlite3_column_int64(meta, 5);
-    int error = check_format(db, meta);
-    if (error != 0)
-        return error;
+    if (sqlite3_column_type(meta, 0) != SQLITE_INTEGER || sqlite3_column_int64(meta, 0) != TW__STORE_FORMAT)
+        return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta is of another format");
     db->seq = db->written_seq = (uint64_t)sqlite3_column_int64(meta, 1);
     db->run = (uint64_t)sqlite3_column_int64(meta, 2);
     db->changes = (uint64_t)sqlite3_column_int64(meta, 3);

@@ -23,7 +23,6 @@
     X(RELEASE, "RELEASE tw")                                                                                   \
     X(META, "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task), clock_ms,"           \
             " " TW__STORE_WAITS " FROM $tw_meta")                                                              \
-    X(META_FORMAT, "SELECT format FROM $tw_meta")                                                              \
     X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")                  \
     X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
     X(FIND, "SELECT due_ms, dead_ms, run <> 0 AND run = (SELECT run FROM $tw_meta), replaced, every_ms"        \
@@ -258,8 +257,6 @@ enum tw__store_statement {
         TW__STORE_STATEMENTS
 };
 
-enum { TW__STORE_FORMAT = 1 }; /* of the tables in schema.sql */
-
 enum { TW__STORE_PATH = 4352 }; /* bytes that hold a path of SQLite's, and an ending */
 
 /* A file, whatever its name is. */
@@ -389,8 +386,8 @@ bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__
 int tw__store_db_identify(struct tw__store_db *db);
 
 /* Notes which log and which index the connection has opened, right after its first reading, which opens
- * them. */
-void tw__store_db_identify_log(struct tw__store_db *db);
+ * them. Returns: 0, or TW_EREPLACED with a message if the index was removed before. */
+int tw__store_db_identify_log(struct tw__store_db *db);
 
 /* Returns whether the files of the connection are at their paths. From any thread. */
 bool tw__store_db_has_files(const struct tw__store_db *db);

@@ -60,7 +60,7 @@ static int write_mark(struct tw__store_db *db, void *arg)
     mark->changed = tw__store_db_is_marked(db) != mark->restored;
     if (!mark->restored && !mark->changed)
         return 0;
-    bool counts = mark->restored && !tw__store_lock_is_held(db);
+    bool counts = mark->restored && tw__store_lock_holder(db) == 0;
     int error = counts ? tw__store_db_do(db, TW__STORE_RUN, "write tw_meta") : 0;
     if (error == 0 && counts)
         error = tw__store_end_runs(db, db->run + 1, &mark->lapses);

@@ -17,12 +17,12 @@
 
 #include <base/when.h>
 
-#include "meta.h"
-
 #include <sqlite3ext.h>
 #include <time.h>
 
 SQLITE_EXTENSION_INIT1
+
+#include "meta.h"
 
 extern const char *const tw__store_schema[]; /* schema.sql; the build makes it */
 
@@ -197,51 +197,6 @@ static bool check_file(sqlite3_context *context)
            expect_answer(context, "PRAGMA main.encoding", "UTF-8", "");
 }
 
-static bool has_column(sqlite3 *db, const char *name)
-{
-    return sqlite3_table_column_metadata(db, "main", "tw_meta", name, NULL, NULL, NULL, NULL, NULL) ==
-           SQLITE_OK;
-}
-
-/* Returns the first column of ours that tw_meta does not have; NULL: it has them all, or SQLite has failed. */
-static const char *missing_column(sqlite3 *db)
-{
-    static const char *const columns[] = {TW__STORE_META_COLUMNS};
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
-        if (sqlite3_table_column_metadata(db, "main", "tw_meta", columns[i], NULL, NULL, NULL, NULL, NULL) ==
-            SQLITE_ERROR)
-            return columns[i];
-    return NULL;
-}
-
-/* Returns the format in tw_meta, as format_of() does. All formats are whole numbers. */
-static char *whole_format_of(sqlite3 *db, char **refused)
-{
-    char *format = answer_of(db, "SELECT iif(typeof(format) = 'integer', format, '') FROM main.tw_meta");
-    const char *missing = format == NULL || strcmp(format, "1") == 0 ? missing_column(db) : NULL;
-    if (missing != NULL)
-        *refused = sqlite3_mprintf("tw_install: tw_meta has no column %s: it is another program's", missing);
-    else if (format != NULL && format[0] == '\0')
-        *refused =
-            sqlite3_mprintf("tw_install: the format in tw_meta is no whole number: it is another program's");
-    else
-        return format;
-    sqlite3_free(format);
-    return NULL;
-}
-
-/* Returns the format of the tables, which sqlite3_free() frees. Before the first release tw_meta had rows of
- * names and values. NULL: SQLite has failed, or *refused has a text. */
-static char *format_of(sqlite3 *db, char **refused)
-{
-    if (has_column(db, "format"))
-        return whole_format_of(db, refused);
-    if (has_column(db, "name") && has_column(db, "value"))
-        return sqlite3_mprintf("0");
-    *refused = sqlite3_mprintf("tw_install: tw_meta has no column format: it is another program's");
-    return NULL;
-}
-
 /* Tables that are there must be ours. Returns: 0, or -1 if they are not, or if SQLite has failed, and then
  * there is no text in *refused. */
 static int check_tables(sqlite3 *db, char **refused)
@@ -250,19 +205,11 @@ static int check_tables(sqlite3 *db, char **refused)
     bool none = tasks != NULL && strcmp(tasks, "0") == 0, unknown = tasks == NULL;
     sqlite3_free(tasks);
     if (none)
-        *refused = sqlite3_mprintf("tw_install: the file has a table tw_meta, but no tw_task: it is another "
+        *refused = sqlite3_mprintf("the file has a table tw_meta, but no tw_task: it is another "
                                    "program's, or tw_task was removed");
     if (none || unknown)
         return -1;
-    char *format = format_of(db, refused);
-    if (format == NULL)
-        return -1;
-    bool good = strcmp(format, "1") == 0; /* of schema.sql */
-    if (!good)
-        *refused = sqlite3_mprintf(
-            "tw_install: format is %s: expected 1; the version that wrote it can read it", format);
-    sqlite3_free(format);
-    return good ? 0 : -1;
+    return tw__store_meta_is_ours(db, "main", refused) ? 0 : -1;
 }
 
 /* Makes the tables, unless they are there. Returns: 1, 0, or -1 if SQLite has failed, or with a text in
@@ -307,7 +254,7 @@ static void install_function(sqlite3_context *context, int n, sqlite3_value **va
         return;
     }
     if (refused != NULL)
-        fail_with(context, refused);
+        fail_with(context, sqlite3_mprintf("tw_install: %z", refused));
     else
         fail_as_sqlite(context, db);
     sqlite3_exec(db, own ? "ROLLBACK" : "ROLLBACK TO tw_install; RELEASE tw_install", NULL, NULL, NULL);

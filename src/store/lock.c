@@ -88,17 +88,18 @@ void tw__store_lock_release(struct tw__store_lock *lock)
     lock->fd = -1;
 }
 
-bool tw__store_lock_is_held(struct tw__store_db *db)
+int64_t tw__store_lock_holder(struct tw__store_db *db)
 {
-    char path[TW__STORE_PATH];
+    char path[TW__STORE_PATH], text[24] = "";
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     name_lock(db, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return errno != ENOENT;
+        return errno == ENOENT ? 0 : -1;
     bool held = fcntl(fd, F_OFD_GETLK, &whole) != 0 || whole.l_type != F_UNLCK;
+    int64_t process = held && pread(fd, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
     close(fd);
-    return held;
+    return held && process <= 0 ? -1 : process;
 }
 
 int tw__store_lock_check(struct tw__store_db *db, const struct tw__store_lock *lock)

@@ -22,8 +22,9 @@ struct tw__store_lock {
 int tw__store_lock_take(struct tw__store_db *db, const char *queues, struct tw__store_lock *lock);
 void tw__store_lock_release(struct tw__store_lock *lock);
 
-/* Returns whether a run holds the lock of the file. If the system does not tell, it may. */
-bool tw__store_lock_is_held(struct tw__store_db *db);
+/* Returns the process whose run holds the lock of the file. 0: no run holds it; -1: the process is not
+ * known. */
+int64_t tw__store_lock_holder(struct tw__store_db *db);
 
 /* Checks that the locked file lies at its path still. Returns: 0, or TW_EREPLACED with a message. */
 int tw__store_lock_check(struct tw__store_db *db, const struct tw__store_lock *lock);

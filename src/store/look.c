@@ -11,6 +11,7 @@
 #include <task/words.h>
 
 #include "change.h"
+#include "lock.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -324,6 +325,17 @@ int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *nex
     if (error == 0)
         *next_ms = question.value[0];
     return error;
+}
+
+static int find_runner(struct tw__store_db *db, void *arg)
+{
+    *(int64_t *)arg = tw__store_lock_holder(db);
+    return 0;
+}
+
+int tw_store_runner(const struct tw_store *store, int64_t *process)
+{
+    return tw__store_look(store, find_runner, process);
 }
 
 static int check_name(const struct tw_store *store, const char *queue)

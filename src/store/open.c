@@ -203,8 +203,9 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     error = check_mode(db, options);
     if (error == TW_EIO || error == TW_EREADONLY)
         error = explain_reading(db, error, path);
+    if (error == 0)
+        error = tw__store_db_identify_log(db);
     if (error == 0) {
-        tw__store_db_identify_log(db);
         char settings[sizeof PRAGMAS + sizeof "NORMAL" + 3 * sizeof "2147483647"];
         sqlite3_snprintf(sizeof settings, settings, PRAGMAS,
                          options->flags & TW_STORE_OPEN_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES,

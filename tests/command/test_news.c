@@ -130,6 +130,58 @@ static void a_trouble_that_lasts_is_told_within_a_minute(void **state)
     assert_int_equal(told, 3);
 }
 
+static const char *look(struct news *news)
+{
+    listen();
+    news_look(news);
+    return heard();
+}
+
+/* Begins a trouble half a minute after the end of one that has been told often, and so is told rarely now. */
+static struct news begin_again(void)
+{
+    struct news news = begin();
+    for (int s = 0; s <= 12 * MINUTE; s++, seen.now_s++)
+        file(&news, TW_EIO, "broken", NULL);
+    file(&news, 0, "", NULL);
+    seen.now_s += 30;
+    assert_string_equal(file(&news, TW_EIO, "broken again", NULL), "");
+    return news;
+}
+
+/* A past bug: if a pause followed the error, so that no other error came, it was told at the end of the run. */
+static void a_trouble_that_gives_one_error_is_told_by_a_look(void **state)
+{
+    struct news news = begin_again();
+    (void)state;
+    seen.now_s += MINUTE - 1;
+    assert_string_equal(look(&news), "");
+    seen.now_s++;
+    seen.full = true;
+    assert_string_equal(look(&news), "");
+    seen.full = false;
+    assert_string_equal(look(&news), "run: s.db: broken again; trying again\n");
+    seen.now_s += HOUR;
+    assert_string_equal(look(&news), "");
+    assert_string_equal(file(&news, 0, "", NULL),
+                        "run: s.db: mended; it was broken since 1970-01-01T00:29:11.000Z\n");
+    assert_string_equal(look(&news), "");
+}
+
+/* The looks come too late for it. */
+static void a_trouble_that_gives_one_error_is_told_by_its_end(void **state)
+{
+    struct news news = begin_again();
+    (void)state;
+    seen.now_s += MINUTE;
+    assert_string_equal(file(&news, 0, "", NULL),
+                        "run: s.db: broken again; trying again\n"
+                        "run: s.db: mended; it was broken since 1970-01-01T00:29:11.000Z\n");
+    news = begin_again();
+    seen.now_s += MINUTE - 1;
+    assert_string_equal(file(&news, 0, "", NULL), "");
+}
+
 /* Breaks and mends the file in turn, for these seconds each, for a day. Returns how many lines that gives. */
 static size_t flip(uint64_t broken_s, uint64_t good_s)
 {
@@ -228,13 +280,6 @@ static void a_terminal_does_not_obey_a_message(void **state)
 
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
 
-static const char *look(struct news *news)
-{
-    listen();
-    news_look(news);
-    return heard();
-}
-
 /* Past bugs: the number of the others was told at the next death only, and forgotten without room. */
 static void how_many_more_is_told_after_the_minute(void **state)
 {
@@ -263,6 +308,8 @@ int main(void)
         cmocka_unit_test(a_trouble_is_told_more_and_more_rarely),
         cmocka_unit_test(a_short_trouble_that_comes_again_and_again_is_told),
         cmocka_unit_test(a_trouble_that_lasts_is_told_within_a_minute),
+        cmocka_unit_test(a_trouble_that_gives_one_error_is_told_by_a_look),
+        cmocka_unit_test(a_trouble_that_gives_one_error_is_told_by_its_end),
         cmocka_unit_test(a_file_that_breaks_again_and_again_gives_few_lines),
         cmocka_unit_test(the_option_of_the_library_is_not_named),
         cmocka_unit_test(another_error_is_told_after_a_minute),

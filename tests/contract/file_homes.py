@@ -215,7 +215,9 @@ class Command(Store):
         return [str(self.tasks("promote", "--all")[0]["promoted"])]
 
     def do_purge(self, name):
-        return self.change("purge", name) if name != "all" else [str(self.tasks("purge")[0]["purged"])]
+        if name != "all":
+            return self.change("purge", name)
+        return [str(self.tasks("purge", "--all")[0]["purged"])]
 
     def do_pause(self):
         return ["yes" if self.tasks("pause")[0]["changed"] else "no"]

@@ -547,6 +547,9 @@ TEST_CASE("a second run is refused, or stands by")
 {
     folder place;
     store first(place.file()), second(place.file());
+    std::int64_t process = -1;
+    CHECK(second.runner(process).ok());
+    CHECK(process == 0);
     std::atomic<int> calls{0};
     first.handle("q", [](const job &) {});
     second.handle("q", [&calls](const job &) { calls++; });

@@ -287,6 +287,19 @@ static void install_refuses_the_files_that_the_library_refuses(void **state)
     sqlite3_close(memory);
 }
 
+/* A past bug: "out of memory". */
+static void install_tells_that_tw_meta_has_no_row(void **state)
+{
+    struct fixture own = another(state);
+    sqlite3 *db = open_loaded(&own);
+    other_ask(db, "SELECT tw_install()");
+    other_ask(db, "DELETE FROM tw_meta");
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: tw_meta has no row: expected one");
+    sqlite3_close(db);
+    store_remove(&own);
+}
+
 static void install_tells_a_tw_meta_of_another_program_as_such(void **state)
 {
     struct fixture own = another(state);
@@ -472,6 +485,7 @@ int main(void)
         TEST(install_is_a_part_of_the_transaction),
         TEST(install_leaves_nothing_behind_when_it_fails),
         TEST(install_refuses_the_files_that_the_library_refuses),
+        TEST(install_tells_that_tw_meta_has_no_row),
         TEST(install_tells_a_tw_meta_of_another_program_as_such),
         TEST(install_waits_for_another_writer_and_names_him),
         TEST(no_schema_may_install),

@@ -340,6 +340,45 @@ static void the_end_of_a_removed_log_leaves_the_file_and_the_new_log_alone(void 
     sqlite3_close(db);
 }
 
+/* A past bug: a connection of the process kept the removed index, SQLite shared it with the store that was
+ * opened again, and a put into it was acknowledged and gone. */
+static void an_index_that_was_removed_is_not_shared(void **state)
+{
+    void (*const losses[])(const struct fixture *fixture) = {remove_index, remove_log};
+    struct fixture *fixture = *state;
+    char text[TW_STORE_MESSAGE_SIZE], expected[PATH_SIZE + 150];
+    sqlite3_vfs_register(sqlite3_vfs_find("unix"), 1);
+    for (int i = 0; i < 2; i++) {
+        sqlite3 *db = other_open(fixture);
+        put(fixture->store, "x", 5);
+        other_ask(db, "PRAGMA wal_checkpoint(TRUNCATE)"); /* else the empty log is an error of SQLite */
+        losses[i](fixture);
+        tw_store_close(fixture->store);
+        fixture->store = NULL;
+        assert_int_equal(tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text), TW_EREPLACED);
+        snprintf(expected, sizeof expected,
+                 "%s-shm, a part of the file, was removed while this process had the file open: "
+                 "close each of its connections first",
+                 fixture->path);
+        assert_string_equal(text, expected);
+        sqlite3_close(db);
+        fixture->store = open_there(fixture);
+        assert_string_equal(scan(fixture->store, NULL), "x@5");
+    }
+    sqlite3_vfs_register(sqlite3_vfs_find("clock"), 1);
+}
+
+/* As with a connection that keeps its index in memory. */
+static void an_index_that_no_file_has_is_none_that_was_removed(void **state)
+{
+    struct fixture *fixture = *state;
+    tw_store_close(fixture->store);
+    sqlite3_vfs_register(sqlite3_vfs_find("unix-excl"), 1);
+    fixture->store = open_there(fixture);
+    assert_int_equal(put(fixture->store, "x", 5), 1);
+    sqlite3_vfs_register(sqlite3_vfs_find("clock"), 1);
+}
+
 /* As cp does. */
 static void write_new_over(const struct fixture *fixture)
 {
@@ -844,6 +883,8 @@ int main(int argc, char **argv)
         TEST(a_call_after_the_log_or_its_index_was_removed_or_replaced_fails),
         TEST(a_log_that_sqlite_has_cut_is_the_same_one),
         TEST(the_end_of_a_removed_log_leaves_the_file_and_the_new_log_alone),
+        TEST(an_index_that_was_removed_is_not_shared),
+        TEST(an_index_that_no_file_has_is_none_that_was_removed),
         TEST(bytes_that_are_written_over_the_file_are_not_noticed),
         TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
         TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),

@@ -260,6 +260,14 @@ static struct tw_store_run_options quietly(struct errors *errors)
     return (struct tw_store_run_options){.workers = 1, .on_error = note_error, .arg = errors};
 }
 
+/* Starts the store with one worker and this handler for queue "q". */
+static void start_quietly(struct tw_store *store, struct calls *calls, struct errors *errors)
+{
+    struct tw_store_run_options options = quietly(errors);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+}
+
 /* ---- every fault, everywhere ----------------------------------------------------------------------------- */
 
 static void put_three(struct tw_store *store, uint64_t now_ms)
@@ -471,13 +479,11 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_ANSWER_LATER;
     put(fixture->store, "x", 5);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    start_quietly(fixture->store, &calls, &errors);
     wait_for_calls(&calls, 1);
     sqlite3 *db = other_open(fixture);
     other_ask(db, "DROP INDEX tw_order");
@@ -502,7 +508,6 @@ static void *stop(void *store)
 static void stop_while_the_last_answer_comes(struct fixture *fixture, bool asleep)
 {
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     pthread_t thread;
     calls_init(&calls);
@@ -510,8 +515,7 @@ static void stop_while_the_last_answer_comes(struct fixture *fixture, bool aslee
     clock_halt();
     put(fixture->store, "a", 5);
     put(fixture->store, "b", 5);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    start_quietly(fixture->store, &calls, &errors);
     wait_for_calls(&calls, 2);
     takes = 0;
     if (asleep) {
@@ -575,15 +579,13 @@ static void a_job_waits_that_cannot_be_looked_up(struct fixture *fixture, atomic
                                                  const char *text)
 {
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
     clock_halt();
     put(fixture->store, "a", 5);
     put(fixture->store, "b", 6);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    start_quietly(fixture->store, &calls, &errors);
     wait_for_calls(&calls, 1);
     EVENTUALLY(attempts(fixture->store) == 2);
     put(fixture->store, "far", tw_store_now() + HOUR_MS); /* since then "b" has to be looked up */
@@ -633,11 +635,9 @@ static void a_run_that_cannot_count_itself_anew_waits(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    start_quietly(fixture->store, &calls, &errors);
     sqlite3 *db = other_open(fixture);
     other_ask(db, "BEGIN; UPDATE tw_meta SET run = 0;"
                   "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5)");
@@ -799,11 +799,9 @@ static void a_step_without_memory_is_made_up_for(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    start_quietly(fixture->store, &calls, &errors);
     put(fixture->store, "x", 5);
     wait_for_calls(&calls, 1);
     wait_for_answers(fixture->store, 1);
@@ -826,7 +824,6 @@ static void a_window_without_memory_is_made_up_for(void **state)
 {
     struct fixture *fixture = *state;
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     char sql[200];
     calls_init(&calls);
@@ -836,8 +833,7 @@ static void a_window_without_memory_is_made_up_for(void **state)
              " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), %llu FROM n",
              (unsigned long long)tw_store_now() + 20 * MINUTE_MS);
     other_ask(db, sql);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    start_quietly(fixture->store, &calls, &errors);
     put(fixture->store, "x", 5);
     wait_for_calls(&calls, 1);
     wait_for_answers(fixture->store, 1);
@@ -921,13 +917,11 @@ static void an_answer_survives(struct fixture *fixture, const struct tw_store_de
                                enum tw_answer answer, int expected_error, const char *sql, const char *expected)
 {
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.answer = answer;
     assert_int_equal(store_put(fixture->store, task, 0), 1);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    start_quietly(fixture->store, &calls, &errors);
     wait_for_errors(&errors, 1);
     assert_int_equal(atomic_load(&errors.last), expected_error);
     hurry_for_answers(fixture->store, 1);
@@ -1072,14 +1066,12 @@ static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
 {
     struct tw_store *store = store_of(state);
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_ANSWER_LATER;
     calls.answers = 1;
     put(store, "x", 5);
-    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &options), 0);
+    start_quietly(store, &calls, &errors);
     EVENTUALLY(kept_of(&calls) == 1);
     assert_int_equal(tw_store_cancel(store, tw_store_named("q", "x"), NULL), 0);
     atomic_store(&refused, TW__STORE_STAND_BEHIND);
@@ -1132,11 +1124,9 @@ static void news_are_read_at_the_next_try(void **state)
 {
     struct tw_store *store = store_of(state);
     struct errors errors = {0};
-    struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
-    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &options), 0);
+    start_quietly(store, &calls, &errors);
     runner_idle(store);
     atomic_store(&unread, TW__STORE_NEWS);
     put(store, "x", 5);

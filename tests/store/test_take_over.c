@@ -36,25 +36,37 @@ static struct tw_store *open_again(void **state)
 
 /* ---- the lock -------------------------------------------------------------------------------------------- */
 
+static int64_t runner_of(struct tw_store *store)
+{
+    int64_t process;
+    assert_int_equal(tw_store_runner(store, &process), 0);
+    return process;
+}
+
 static void one_store_runs_a_file(void **state)
 {
     struct tw_store *store = store_of(state), *second = open_again(state);
     struct calls calls;
     char expected[80];
     calls_init(&calls);
+    assert_int_equal(runner_of(second), 0);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     start_with(store, &calls);
     assert_int_equal(tw_store_handle(second, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(second, NULL), TW_EBUSY);
     snprintf(expected, sizeof expected, "process %ld runs the tasks of this file", (long)getpid());
     assert_string_equal(message(second), expected);
+    assert_int_equal(runner_of(store), getpid());
+    assert_int_equal(runner_of(second), getpid());
     snprintf(expected, sizeof expected, "%.60s-tickwheel", ((struct fixture *)*state)->path);
     assert_int_equal(truncate(expected, 0), 0);
     assert_int_equal(tw_store_start(second, NULL), TW_EBUSY);
     assert_string_equal(message(second), "another process runs the tasks of this file");
+    assert_int_equal(runner_of(second), -1);
     put(second, "x", 5); /* it may put all the same */
     wait_for_calls(&calls, 1);
     assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(runner_of(second), 0);
     assert_int_equal(tw_store_start(second, NULL), 0);
     tw_store_close(second);
 }

@@ -80,6 +80,10 @@ class AtServer:
         self.r, self.folder = server.client(), folder
         self.words = ["--redis", f"redis://{HOST}:{server.port}"]
 
+    def put_series(self, name, every_ms):
+        self.r.execute_command("TW.PUT", "q", name, "AT", 0, "EVERY", every_ms, "BACKOFF", 1, 1, 1,
+                               "PAYLOAD", "")
+
     def put(self, name, text="", tries=3, wait_ms=1, queue="q"):
         self.r.execute_command("TW.PUT", queue, name, "IN", 0, "TRIES", tries, "BACKOFF", wait_ms, 1, wait_ms,
                                "PAYLOAD", text)
@@ -102,6 +106,11 @@ class InFile:
     def __init__(self, folder):
         self.folder, self.store = folder, folder / "s.db"
         self.words = ["--store", self.store]
+
+    def put_series(self, name, every_ms):
+        line = f"every {every_ms}ms @1970-01-01T00:00:00Z {name}\n"
+        subprocess.run([COMMAND, "put", "--store", self.store, "--queue", "q", "--backoff", "1ms"], input=line,
+                       text=True, check=True, timeout=PATIENCE)
 
     def put(self, name, text="", tries=3, wait_ms=1, queue="q"):
         subprocess.run([COMMAND, "put", "--store", self.store, "--queue", queue, "--tries", str(tries),
@@ -181,14 +190,25 @@ def runs(pid):
 def test_the_command_has_the_task(place, work):
     """In its environment and on its standard input."""
     place.put("order:42", "notify ann\tand bob")
-    one = work(place, "env | grep -E '_(ATTEMPT|DUE|ID|LATE_US|PAYLOAD|QUEUE)=' | sort; cat; echo '*'")
+    names = "ATTEMPT|DUE|ID|LATE_US|MISSED_PERIODS|PAYLOAD|QUEUE"
+    one = work(place, f"env | grep -E '_({names})=' | sort; cat; echo '*'")
     one.waits_for(r"^\*$")
     due = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
     assert re.fullmatch(rf"TICKWHEEL_ATTEMPT=1\nTICKWHEEL_DUE={due}\nTICKWHEEL_ID=order:42\n"
-                        r"TICKWHEEL_LATE_US=\d+\nTICKWHEEL_PAYLOAD=notify ann\tand bob\nTICKWHEEL_QUEUE=q\n"
+                        r"TICKWHEEL_LATE_US=\d+\nTICKWHEEL_MISSED_PERIODS=0\n"
+                        r"TICKWHEEL_PAYLOAD=notify ann\tand bob\nTICKWHEEL_QUEUE=q\n"
                         r"order:42 notify ann\tand bob\n\*\n", one.printed()), one.printed()
     gone(place, "order:42")
     assert one.stop() == [1, 0, 0, 0, 0]
+
+
+def test_the_command_knows_for_how_many_periods_its_call_stands(place, work):
+    """The same number in each attempt."""
+    place.put_series("beat", now_ms() * 2 // 5)
+    one = work(place, "echo $TICKWHEEL_ATTEMPT $TICKWHEEL_MISSED_PERIODS; [ $TICKWHEEL_ATTEMPT = 2 ]")
+    one.waits_for("^2 2$")
+    assert one.printed() == "1 2\n2 2\n"
+    assert one.stop() == [1, 1, 0, 0, 0]
 
 
 def test_it_fails_twice_and_succeeds(place, work):
