@@ -61,7 +61,10 @@
 
 #include <stdlib.h>
 
-enum { NEWS_MAX = 20000 }; /* more new tasks than this are read from the index, not by their numbers */
+enum {
+    NEWS_MAX = 20000, /* more new tasks than this are read from the index, not by their numbers */
+    SEARCH_ROWS = 4   /* rows of tw_queue that are read in the time of a search for one */
+};
 
 /* ---- pauses ---------------------------------------------------------------------------------------------- */
 
@@ -90,18 +93,35 @@ static int pause_too(void *window, struct tw__store_queue *queue)
     return 0;
 }
 
-static int read_pauses(struct tw__store_window *window)
+/* Looks a queue up in tw_queue. */
+static int read_pause(void *arg, struct tw__store_queue *queue)
+{
+    struct tw__store_window *window = arg;
+    int error = 0;
+    bool paused = false;
+    sqlite3_stmt *row = tw__store_db_statement(&window->db, TW__STORE_IS_PAUSED, &error);
+    if (row == NULL)
+        return error;
+    tw__store_bind_text(&window->db, row, 1, queue->name);
+    while (tw__store_db_next(&window->db, row, "read tw_queue", &error))
+        paused = sqlite3_column_int(row, 0) > 0;
+    if (error == 0)
+        set_pause(window, queue, paused);
+    return error;
+}
+
+/* Reads all pauses of the file. */
+static int read_all_pauses(struct tw__store_window *window)
 {
     int error = 0;
     int64_t found = 0;
     char name[TW_STORE_QUEUE_MAX + 1];
-    if (tw__store_db_is_marked(&window->db))
-        return tw__store_queues_each(&window->queues, pause_too, window);
     sqlite3_stmt *rows = tw__store_db_statement(&window->db, TW__STORE_PAUSED, &error);
     if (rows == NULL)
         return error;
     window->pause_reads++;
-    while (tw__store_db_next(&window->db, rows, "read tw_queue", &error)) {
+    window->pauses = 0;
+    for (; tw__store_db_next(&window->db, rows, "read tw_queue", &error); window->pauses++) {
         struct tw__store_queue *queue = NULL;
         if (tw__store_queue_name(rows, 0, name))
             queue = tw__store_queues_find(&window->queues, name);
@@ -114,6 +134,17 @@ static int read_pauses(struct tw__store_window *window)
     if (error == 0 && window->paused_count > found)
         tw__store_queues_each(&window->queues, unpause_queue, window);
     return error;
+}
+
+/* A file may have many pauses of queues that have no task soon, as the window may have many queues that are not
+ * paused. A search takes as long as a few rows. */
+static int read_pauses(struct tw__store_window *window)
+{
+    if (tw__store_db_is_marked(&window->db))
+        return tw__store_queues_each(&window->queues, pause_too, window);
+    if (window->queues.count < window->pauses / SEARCH_ROWS)
+        return tw__store_queues_each(&window->queues, read_pause, window);
+    return read_all_pauses(window);
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */

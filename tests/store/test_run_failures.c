@@ -1334,6 +1334,34 @@ static void news_are_read_at_the_next_try(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* Of a file with many pauses only those of queues with tasks are looked up. */
+static void a_pause_is_looked_up_at_the_next_try(void **state)
+{
+    static const struct {
+        atomic_int *failure;
+        int error;
+    } of[] = {{&refused, TW_ENOMEM}, {&unread, TW_EIO}};
+    struct tw_store *store = store_of(state);
+    struct errors errors = {0};
+    struct tw_store_run_options options = quietly(&errors);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    other_ask(db, "INSERT INTO tw_queue SELECT 'user:' || value, 1 FROM json_each('[1,2,3,4,5,6,7,8]')");
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    runner_idle(store);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(of[i].failure, TW__STORE_IS_PAUSED);
+        put(store, "x", 5);
+        wait_for_errors(&errors, i + 1);
+        assert_int_equal(atomic_load(&errors.last), of[i].error);
+        hurry_for_calls(&calls, i + 1);
+    }
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
 /* The attempts of an earlier run cannot be ended, be it the first or the last statement for it that fails. The
  * next start ends them. "x" dies, and "y" waits. */
 static void attempts_that_cannot_be_ended_end_the_start_with_an_error(void **state)
@@ -1444,6 +1472,7 @@ int main(int count, char **arguments)
         TEST(a_retry_is_written_at_the_next_try),
         TEST(the_options_of_a_retry_are_read_at_the_next_try),
         TEST(news_are_read_at_the_next_try),
+        TEST(a_pause_is_looked_up_at_the_next_try),
         TEST(attempts_that_cannot_be_ended_end_the_start_with_an_error),
         TEST(an_order_that_cannot_be_mended_ends_the_start_with_an_error),
         TEST(naming_a_handler_survives_that_memory_ends),
