@@ -544,8 +544,8 @@ enum { TW_STORE_RUN_STANDBY = 1 };
  *     there now.
  *   - Any other error: the store could not read or write while it ran, and tries again within a second. It is
  *     called again after each try that has failed.
- *   - 0: now it could, for the first time after such an error. If a claim had failed, other than for a lock or
- *     for memory, a claim has succeeded now.
+ *   - 0: now it could, for the first time after such an error. If claims had failed, other than for a lock or
+ *     for memory, each of them has succeeded now, or its task has left.
  *
  * It is called on the store's own thread, which claims no task meanwhile. A thousand tasks may die together,
  * so a program that prints the news limits its lines.

@@ -15,11 +15,15 @@ struct tw__store_window {
     struct tw__store_ready ready;
     struct tw__store_place fence;   /* nothing behind it is taken before the hungry queues are fed */
     int64_t paused_count;           /* of the queues */
-    uint64_t pause_reads;           /* readings of tw_queue */
+    uint64_t pause_reads;           /* readings of all rows of tw_queue */
+    uint64_t pauses;                /* rows that the last of them has found */
     struct tw__store_callee others; /* of queues that have no handler of their own; NULL: there is none */
     struct tw__store_entry **taken; /* by their numbers */
     uint64_t taken_mask;
-    struct tw__link free;           /* entries */
+    struct tw__link stuck;   /* entries that stay taken, as their claims have failed: the earliest first */
+    struct tw__link untried; /* behind them, those that are to be claimed again now */
+    uint64_t stuck_count;    /* of both lists */
+    struct tw__link free;    /* entries */
     struct tw__store_block *blocks; /* their memory */
     uint64_t max_loaded;            /* entries of all queues, roughly */
     uint64_t loaded;

@@ -18,13 +18,6 @@
 
 enum { TW__STORE_TOLD = 16 };
 
-/* Claims that have failed, and have not been tried with success since. */
-struct tw__store_unclaimed {
-    bool any;
-    bool damaged;         /* the file seems damaged: only a claim of these rows tells that it is mended */
-    uint64_t first, last; /* numbers of their rows */
-};
-
 struct tw__store_runner {
     struct tw_store *store;
     struct tw_store_run_options options; /* without zeroes: the defaults are filled in */
@@ -46,12 +39,14 @@ struct tw__store_runner {
     bool dropping;            /* the last claims were too late, and so may be the next ones */
     uint32_t series;          /* of the last commit (check.c) */
     uint64_t retry_ns;        /* after an error: nothing is tried before this time */
+    uint64_t claim_ns;        /* when claims that have failed are tried again */
+    bool retries;             /* the batch has such a claim, alone */
+    bool told_claims;         /* since claim_ns was set, it was told that claims fail */
     uint64_t log_ns, log_max; /* when the log is looked at; how many bytes it may have */
     int result;               /* of the last round */
     bool last_try;            /* the run was stopped, and the last answers are being written */
     int lost;                 /* the run has ended by itself, with this error; 0: it has not */
     bool broken;              /* an error was told, and its end was not */
-    struct tw__store_unclaimed unclaimed;
     /* All threads: */
     struct tw__store_pool pool;
     struct tw__store_check check;

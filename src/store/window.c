@@ -61,7 +61,10 @@
 
 #include <stdlib.h>
 
-enum { NEWS_MAX = 20000 }; /* more new tasks than this are read from the index, not by their numbers */
+enum {
+    NEWS_MAX = 20000, /* more new tasks than this are read from the index, not by their numbers */
+    SEARCH_ROWS = 4   /* rows of tw_queue that are read in the time of a search for one */
+};
 
 /* ---- pauses ---------------------------------------------------------------------------------------------- */
 
@@ -90,18 +93,35 @@ static int pause_too(void *window, struct tw__store_queue *queue)
     return 0;
 }
 
-static int read_pauses(struct tw__store_window *window)
+/* Looks a queue up in tw_queue. */
+static int read_pause(void *arg, struct tw__store_queue *queue)
+{
+    struct tw__store_window *window = arg;
+    int error = 0;
+    bool paused = false;
+    sqlite3_stmt *row = tw__store_db_statement(&window->db, TW__STORE_IS_PAUSED, &error);
+    if (row == NULL)
+        return error;
+    tw__store_bind_text(&window->db, row, 1, queue->name);
+    while (tw__store_db_next(&window->db, row, "read tw_queue", &error))
+        paused = sqlite3_column_int(row, 0) > 0;
+    if (error == 0)
+        set_pause(window, queue, paused);
+    return error;
+}
+
+/* Reads all pauses of the file. */
+static int read_all_pauses(struct tw__store_window *window)
 {
     int error = 0;
     int64_t found = 0;
     char name[TW_STORE_QUEUE_MAX + 1];
-    if (tw__store_db_is_marked(&window->db))
-        return tw__store_queues_each(&window->queues, pause_too, window);
     sqlite3_stmt *rows = tw__store_db_statement(&window->db, TW__STORE_PAUSED, &error);
     if (rows == NULL)
         return error;
     window->pause_reads++;
-    while (tw__store_db_next(&window->db, rows, "read tw_queue", &error)) {
+    window->pauses = 0;
+    for (; tw__store_db_next(&window->db, rows, "read tw_queue", &error); window->pauses++) {
         struct tw__store_queue *queue = NULL;
         if (tw__store_queue_name(rows, 0, name))
             queue = tw__store_queues_find(&window->queues, name);
@@ -114,6 +134,17 @@ static int read_pauses(struct tw__store_window *window)
     if (error == 0 && window->paused_count > found)
         tw__store_queues_each(&window->queues, unpause_queue, window);
     return error;
+}
+
+/* A file may have many pauses of queues that have no task soon, as the window may have many queues that are not
+ * paused. A search takes as long as a few rows. */
+static int read_pauses(struct tw__store_window *window)
+{
+    if (tw__store_db_is_marked(&window->db))
+        return tw__store_queues_each(&window->queues, pause_too, window);
+    if (window->queues.count < window->pauses / SEARCH_ROWS)
+        return tw__store_queues_each(&window->queues, read_pause, window);
+    return read_all_pauses(window);
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
@@ -299,6 +330,41 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
     return entry;
 }
 
+void tw__store_window_set_aside(struct tw__store_window *window, struct tw__store_entry *entry, bool tried)
+{
+    tw__list_append(tried ? &window->stuck : &window->untried, &entry->link);
+    window->stuck_count++;
+    entry->queue->stuck++;
+    tw__store_ready_update(&window->ready, entry->queue);
+}
+
+void tw__store_window_try_again(struct tw__store_window *window)
+{
+    tw__list_move_all(&window->untried, &window->stuck);
+    tw__list_move_all(&window->stuck, &window->untried);
+}
+
+bool tw__store_window_tries(const struct tw__store_window *window)
+{
+    const struct tw__store_queue *queue = tw__store_ready_first(&window->ready);
+    return !tw__list_empty(&window->untried) &&
+           (queue == NULL || tw__store_comes_before(tw__store_entry_linked(window->untried.next),
+                                                    tw__store_entry_linked(queue->ready.next)));
+}
+
+struct tw__store_entry *tw__store_window_take_stuck(struct tw__store_window *window, bool *open)
+{
+    if (tw__list_empty(&window->untried))
+        return NULL;
+    struct tw__store_entry *entry = tw__store_entry_linked(window->untried.next);
+    tw__list_remove(&entry->link);
+    window->stuck_count--;
+    *open = tw__store_queue_is_open(entry->queue);
+    entry->queue->stuck--;
+    tw__store_ready_update(&window->ready, entry->queue);
+    return entry;
+}
+
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     if (entry->orphan) {
@@ -342,6 +408,8 @@ int tw__store_window_init(struct tw__store_window *window, uint64_t max_loaded, 
     while (buckets < 2 * max_taken)
         buckets *= 2;
     tw__list_init(&window->free);
+    tw__list_init(&window->stuck);
+    tw__list_init(&window->untried);
     window->db.schema = "main";
     window->db.message = window->message;
     window->db.size = sizeof window->message;

@@ -722,6 +722,107 @@ static void a_forgotten_queue_stays_paused(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* ---- a hundred thousand queues --------------------------------------------------------------------------- */
+
+enum { CROWD = 100000, CROWD_PART = 1000 };
+
+/* Puts a task into each queue of a crowd, "user:0", "user:1", .... Their due times have another order. */
+static void put_crowd(struct tw_store *store)
+{
+    static struct tw_store_change changes[CROWD_PART];
+    static char queues[CROWD_PART][16];
+    clock_stop(1);
+    for (uint64_t i = 0; i < CROWD; i++) {
+        size_t at = i % CROWD_PART;
+        snprintf(queues[at], sizeof queues[at], "user:%d", (int)i);
+        changes[at].task = (struct tw_store_delayed){
+            .queue = queues[at], .id = tw_text("x"), .due_ms = 1000 + i * 7919 % (CROWD + 3)};
+        if (at == CROWD_PART - 1)
+            assert_int_equal(tw_store_apply(store, changes, CROWD_PART), 0);
+    }
+    clock_go();
+}
+
+static void a_hundred_thousand_queues_are_called_in_order(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    put_crowd(store);
+    start_one_worker(store, &sequence);
+    wait_for_sequence(&sequence, CROWD);
+    wait_for_answers(store, CROWD);
+    assert_int_equal(known_queues(store), 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(atomic_load(&sequence.calls), CROWD);
+    assert_int_equal(store_count(store, NULL, false), 0);
+}
+
+/* Each tenth queue is paused at first. */
+static void the_paused_of_a_hundred_thousand_queues_wait(void **state)
+{
+    enum { PAUSED = CROWD / 10 };
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    sqlite3 *db = other_open(*state);
+    put_crowd(store);
+    other_ask(db, "INSERT INTO tw_queue SELECT queue, 1 FROM tw_task WHERE queue LIKE 'user:%0'");
+    start_one_worker(store, &sequence);
+    wait_for_sequence(&sequence, CROWD - PAUSED);
+    wait_for_answers(store, CROWD - PAUSED);
+    assert_int_equal(known_queues(store), PAUSED);
+    assert_int_equal(atomic_load(&sequence.calls), CROWD - PAUSED);
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE queue LIKE 'user:%0'"), "10000");
+    atomic_store(&sequence.due_ms, 0);
+    other_ask(db, "DELETE FROM tw_queue");
+    wait_for_sequence(&sequence, CROWD);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(atomic_load(&sequence.calls), CROWD);
+    assert_int_equal(store_count(store, NULL, false), 0);
+    sqlite3_close(db);
+}
+
+/* How many steps SQLite has made to read all pauses, as in known_queues(). */
+static int pause_steps(struct tw_store *store)
+{
+    runner_look_away(true);
+    runner_idle(store);
+    const struct tw__store_db *db = &store->run->runner->window.db;
+    int steps = sqlite3_stmt_status(db->statement[TW__STORE_PAUSED], SQLITE_STMTSTATUS_VM_STEP, 0);
+    runner_look_away(false);
+    runner_idle(store);
+    return steps;
+}
+
+/* A bug: each look read them all, for 24 ms. */
+static void pauses_of_queues_without_tasks_cost_a_look_nothing(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+                  " INSERT INTO tw_queue SELECT 'user:' || i, 1 FROM n");
+    assert_int_equal(store_pause(store, "q", true), 1);
+    start_one_worker(store, &sequence);
+    int steps = pause_steps(store);
+    assert_true(steps >= CROWD);
+    put(store, "x", 5);
+    put_many(store, "r", 1, 5, 1);
+    put_many(store, "user:7", 1, 5, 1);
+    wait_for_sequence(&sequence, 1);
+    runner_idle(store);
+    assert_int_equal(atomic_load(&sequence.calls), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
+    wait_for_sequence(&sequence, 2);
+    assert_int_equal(pause_steps(store), steps);
+    other_ask(db, "DELETE FROM tw_queue");
+    wait_for_sequence(&sequence, 3);
+    assert_int_equal(pause_steps(store), steps);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* ---- the room of the window ------------------------------------------------------------------------------ */
+
 /* Puts tasks of many queues, each with the same number of them, which are due in a few minutes. */
 static void put_queues(sqlite3 *db, int queues, int tasks)
 {
@@ -1014,8 +1115,9 @@ static void tasks_that_fail_together_wait_for_different_times(void **state)
     sqlite3_close(db);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    (void)count;
     static const struct CMUnitTest tests[] = {
         TEST(pages_among_equal_due_times_lose_nothing),
         TEST(pages_of_dead_tasks_too),
@@ -1042,6 +1144,9 @@ int main(void)
         TEST(queues_are_found_when_their_time_comes_near),
         TEST(the_first_sweep_loads_no_more_than_its_room),
         TEST(a_forgotten_queue_stays_paused),
+        TEST(a_hundred_thousand_queues_are_called_in_order),
+        TEST(the_paused_of_a_hundred_thousand_queues_wait),
+        TEST(pauses_of_queues_without_tasks_cost_a_look_nothing),
         TEST(the_first_queues_have_no_more_than_their_share),
         TEST(a_burst_of_one_queue_among_many_drops_no_other),
         TEST(tasks_that_are_due_together_have_their_own_fates),
@@ -1050,5 +1155,6 @@ int main(void)
         TEST(many_answers_behind_a_short_row_are_written_together),
         TEST(tasks_that_fail_together_wait_for_different_times),
     };
+    choose_tests(arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
