@@ -8,12 +8,12 @@ import tempfile
 
 from clock import START, START_MS as BEGIN, Clock  # the programs in C begin then too
 from eventually import PATIENCE
-from words import CONDITIONS, conditions_of, read_options, shift, show
+from words import CONDITIONS, conditions_of, read_options, shift, show, show_states
 
 
 class Store:
     """A run of a file, in a process of its own for each scenario (store_home.c)."""
-    lacks, runs = ("store", ), ("store", )
+    lacks, runs = ("store", ), ("store", "run")
 
     def __init__(self, program):
         self.program = program
@@ -66,7 +66,7 @@ def options_of(words):
 
 class Sql(Store):
     """Another program files, moves, cancels and looks in plain SQL. Its clock is that of the scenario too."""
-    lacks, runs = ("store", "sql"), ("store", "sql")
+    lacks, runs = ("store", "sql"), ("store", "sql", "run")
 
     def __enter__(self):
         super().__enter__()
@@ -115,6 +115,11 @@ class Sql(Store):
         task = self.look(name)
         return show(task) if task else ["gone"]
 
+    def do_states(self):
+        counts = self.db.execute("SELECT state, count(*) FROM tw_list GROUP BY state").fetchall()
+        paused = self.db.execute("SELECT 1 FROM tw_queue WHERE paused").fetchone()
+        return show_states(dict(map(tuple, counts)), paused)
+
     def do_pass(self, ms):
         self.now += int(ms)
         return self.ask("pass", ms)
@@ -154,7 +159,7 @@ def text_of(message):
 
 class Command(Store):
     """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
-    lacks, runs = ("store", ), ("store", "command")
+    lacks, runs = ("store", ), ("store", "command", "run")
 
     def __init__(self, program, command):
         super().__init__(program)
@@ -237,6 +242,10 @@ class Command(Store):
 
     def do_len(self):
         return [str(len(self.tasks("list")))]
+
+    def do_states(self):
+        found = self.tasks() or [{"paused": False}]
+        return show_states(found[0], found[0]["paused"])
 
     def do_next(self):
         return [f"{task['id']} {task['next_ms'] - BEGIN}" for task in self.tasks("next")] or ["nothing"]

@@ -7,6 +7,8 @@
  * A run takes tasks by itself. Here it takes them while the verb "take" lasts: outside of it, the runner may
  * claim none. The jobs wait for the verbs that answer them. The verb "file" replies with the path, for
  * the other programs of file_homes.py.
+ *
+ * The run is in a process of its own. The verb "crash" ends that process, and then the next one begins.
  */
 #include <store/runner.h>
 #include <tests/store/clock.h>
@@ -18,13 +20,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { WORDS = 32, TAKEN = 64, LINE = 4096 };
+enum { WORDS = 32, TAKEN = 64, LINE = 4096, CRASHED = 3 };
 static const uint64_t BEGIN_MS = 4102444800000; /* the year 2100: no task of this home is late by itself */
 
 static struct {
     struct tw_store *store;
     const char *path; /* of its file */
+    uint64_t *now_ms; /* shared with the next process */
     atomic_bool open; /* tasks may be taken */
     atomic_int taken; /* jobs that the handler was given */
     struct tw_job *job[TAKEN];
@@ -364,6 +370,33 @@ static void purge(const char *id)
                             before_ms));
 }
 
+/* The counts of the run that are not 0. */
+static void tell_counts(void)
+{
+    struct tw_store_info info = stats_of(home.store);
+    const struct {
+        const char *name;
+        uint64_t count;
+    } counts[] = {{"taken", info.taken},     {"done", info.done},       {"failed", info.failed},
+                  {"lapsed", info.lapsed},   {"back", info.back},       {"died", info.died},
+                  {"dropped", info.dropped}, {"skipped", info.skipped}, {"coalesced", info.coalesced}};
+    const char *space = "";
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (counts[i].count == 0)
+            continue;
+        printf("%s%s %" PRIu64, space, counts[i].name, counts[i].count);
+        space = " ";
+    }
+    puts(*space != '\0' ? "" : "nothing");
+}
+
+static void show_load(void *arg, const struct tw_store_load *load)
+{
+    (void)arg;
+    printf("waiting %" PRIu64 " ready %" PRIu64 " leased %" PRIu64 " dead %" PRIu64 "%s\n", load->waiting,
+           load->ready, load->leased, load->dead, load->paused ? " paused" : "");
+}
+
 static void see_task(const char *id)
 {
     if (tw_store_get(home.store, tw_store_named("q", id), show, NULL) != 0)
@@ -376,6 +409,7 @@ static void pass(uint64_t ms)
 {
     runner_idle(home.store);
     clock_pass(ms);
+    *home.now_ms += ms;
     runner_idle(home.store);
 }
 
@@ -458,6 +492,10 @@ static void obey(const struct verb *verb)
         forecast(number_of(id), (uint32_t)number_of(verb->word[2]));
     else if (strcmp(name, "len") == 0)
         tell_number(store_count(home.store, "q", false));
+    else if (strcmp(name, "counts") == 0)
+        tell_counts();
+    else if (strcmp(name, "states") == 0)
+        tell_error(tw_store_loads(home.store, "q", show_load, NULL));
     else if (strcmp(name, "promote") == 0)
         promote(id);
     else if (strcmp(name, "replay") == 0)
@@ -472,22 +510,17 @@ static void obey(const struct verb *verb)
         apply(verb);
     else if (strcmp(name, "list") == 0)
         list((unsigned)number_of(id), 0, 0, 0);
+    else if (strcmp(name, "crash") == 0)
+        _exit(CRASHED);
     else if (strcmp(name, "file") == 0)
         puts(home.path);
     else
         refuse("no verb", name);
 }
 
-int main(void)
+static void obey_lines(void)
 {
     char line[LINE];
-    void *state = NULL;
-    clock_stop(BEGIN_MS);
-    clock_halt(); /* a busy machine takes no job back from a slow worker */
-    store_setup(&state);
-    home.store = ((struct fixture *)state)->store;
-    home.path = ((struct fixture *)state)->path;
-    start();
     while (fgets(line, sizeof line, stdin) != NULL) {
         struct verb verb = {.words = 0};
         for (char *word = strtok(line, " \n"); word != NULL && verb.words < WORDS; word = strtok(NULL, " \n"))
@@ -497,10 +530,59 @@ int main(void)
         puts(".");
         fflush(stdout);
     }
+}
+
+/* `crashed`: it follows a run that crashed, and replies to that verb. */
+static int run(void *state, bool crashed)
+{
+    clock_stop(*home.now_ms);
+    clock_halt(); /* a busy machine takes no job back from a slow worker */
+    store_reopen(state);
+    home.store = ((struct fixture *)state)->store;
+    home.path = ((struct fixture *)state)->path;
+    start();
+    if (crashed)
+        puts(".");
+    fflush(stdout);
+    obey_lines();
     for (int i = 0; i < atomic_load(&home.taken); i++)
         if (!home.ended[i])
             tw_job_answer(home.job[i], TW_ANSWER_DONE);
     if (tw_store_stop(home.store) != 0)
         refuse("the run does not stop", "");
     return store_teardown(&state);
+}
+
+/* Runs in a process of its own, and returns its status. Its end of the pipe ends with it. */
+static int run_apart(struct fixture *fixture, bool crashed)
+{
+    int ends[2];
+    char byte;
+    pid_t process = pipe(ends) == 0 ? fork() : -1;
+    if (process < 0)
+        refuse("no process", "");
+    if (process == 0)
+        exit(run(fixture, crashed));
+    close(ends[1]);
+    if (read(ends[0], &byte, 1) != 0)
+        refuse("a run has told more than its end", "");
+    close(ends[0]);
+    return eventually_exited(process);
+}
+
+int main(void)
+{
+    struct fixture *fixture = NULL;
+    int status = 0;
+    home.now_ms = mmap(NULL, sizeof *home.now_ms, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (home.now_ms == MAP_FAILED || store_setup((void **)&fixture) != 0)
+        refuse("no file", "");
+    *home.now_ms = BEGIN_MS;
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    do
+        status = run_apart(fixture, status != 0);
+    while (WIFEXITED(status) && WEXITSTATUS(status) == CRASHED);
+    free(fixture);
+    return status != 0;
 }

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The table itself as a home. Each change is a call of the pure function of src/task, in table.c. Here are only
 the ids, the payloads, the errors and the order of the tasks, which a home keeps beside their numbers."""
+import collections
 import itertools
 import subprocess
 
 from eventually import PATIENCE
-from words import CONDITIONS, conditions_of, read_options, show
+from words import CONDITIONS, COUNTS, conditions_of, read_options, show, show_counts, show_states
 
 BEGIN = 10**12  # an absolute time
 FOREVER, TIME_MAX = 2**64 - 1, 253402300799999
@@ -39,13 +40,14 @@ class Task:
 
 
 class Table:
-    """A take without a time has the lease `lease_ms`; 0: no end. With answers_once an attempt can be answered
-    only once, as in a handler. To answer an attempt that is not there, the reply is "not taken"."""
-    lacks, runs = ("table", ), ("table", "redis")  # the scenarios of leases too
+    """A take without a time has the lease `lease_ms`; 0: its run has it. With answers_once an attempt can be
+    answered only once, as in a handler. To answer an attempt that is not there, the reply is "not taken". With
+    counts_cancelled an answer counts also if its task was cancelled."""
+    lacks, runs = ("table", ), ("table", "lease", "run")
     process = None  # it serves all
 
-    def __init__(self, program, lease_ms=30000, answers_once=False):
-        self.lease_ms, self.answers_once = lease_ms, answers_once
+    def __init__(self, program, lease_ms=30000, answers_once=False, counts_cancelled=False):
+        self.lease_ms, self.answers_once, self.counts_cancelled = lease_ms, answers_once, counts_cancelled
         if Table.process is None:
             Table.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                              text=True)
@@ -53,7 +55,7 @@ class Table:
 
     def __enter__(self):
         self.now, self.paused, self.count = BEGIN, False, itertools.count(1)
-        self.tasks, self.tokens = {}, {}
+        self.tasks, self.tokens, self.counted = {}, {}, collections.Counter()
         return self
 
     def __exit__(self, *_):
@@ -88,6 +90,7 @@ class Table:
         self.tasks[name] = task
         if verb == PUT and outcome["reply"] == YES and task["stage"] == REPLACED:
             task.held = next(self.count)
+        self.counted.update({count: outcome.get(f"tally.{count}", 0) for count in COUNTS})
         if outcome["filed"]:
             task.place = max(task["next_ms"], outcome["filed_ms"]), next(self.count)
         if outcome["renewed"]:
@@ -154,6 +157,7 @@ class Table:
             token = task.held = next(self.count)
             if self.change(name, TAKE, token=token, lease_ms=lease_ms)["reply"] != YES:
                 continue  # too late, or skipped
+            self.counted["taken"] += 1
             self.tokens.setdefault(name, []).append(token)
             missed_periods = f" missed-periods {task['missed_periods']}" if task["missed_periods"] else ""
             lines.append(f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed_periods}")
@@ -163,14 +167,16 @@ class Table:
         tokens = self.tokens.get(name)
         if not tokens:
             return ["not taken"]
-        token = tokens.pop() if self.answers_once else tokens[-1]
-        given = read_options(words)
+        token = tokens.pop() if self.answers_once else tokens[-2 if "before" in words else -1]
+        given = read_options(word for word in words if word != "before")
         outcome = self.change(name, verb, error=given.get("error", ""), token=token, timed=int("in" in given),
                               at_ms=self.time(given), lease_ms=int(given.get("lease", 0)))
+        if self.counts_cancelled and outcome["reply"] == NO:
+            self.counted[{DONE: "done", BACK: "back"}.get(verb, "failed")] += 1
         return [texts[outcome["reply"]].format(outcome["value_ms"] - BEGIN)]
 
-    def do_done(self, name):
-        return self.answer(name, DONE, (), {YES: "yes", NO: "no"})
+    def do_done(self, name, *words):
+        return self.answer(name, DONE, words, {YES: "yes", NO: "no"})
 
     def do_fail(self, name, *words, verb=FAIL):
         return self.answer(name, verb, words, {YES: "next {}", NO: "not yours", DIED: "dead"})
@@ -186,12 +192,23 @@ class Table:
             self.tasks[name].held = next(self.count)
         return self.answer(name, TOUCH, words, {YES: "ends {}", NO: "not yours"})
 
+    def leases(self):
+        leases = [(task["end_ms"], task.held, name) for name, task in self.tasks.items() if task.is_leased()]
+        return [(end_ms, name) for end_ms, _, name in sorted(leases)]
+
     def do_pass(self, ms):
         self.now += int(ms)
-        leases = [(task["end_ms"], task.held, name) for name, task in self.tasks.items() if task.is_leased()]
-        for end_ms, _, name in sorted(leases):
+        for end_ms, name in self.leases():
             if end_ms <= self.now:
                 self.change(name, LAPSE, error="the lease ran out")
+        return []
+
+    def do_crash(self):
+        """The run ends with all its attempts."""
+        self.counted.clear()
+        self.tokens.clear()
+        for _, name in self.leases():
+            self.change(name, LAPSE, error="the run has ended")
         return []
 
     # ---- operators
@@ -248,6 +265,13 @@ class Table:
 
     def do_len(self):
         return [str(sum(task["stage"] != BURIED for task in self.tasks.values()))]
+
+    def do_counts(self, *_):
+        return show_counts(self.counted)
+
+    def do_states(self):
+        states = collections.Counter(task.state(self.now) for task in self.tasks.values())
+        return show_states(states, self.paused)
 
     def do_scan(self):
         return sorted(f"{name} {task['due_ms'] - BEGIN}" for name, task in self.tasks.items())

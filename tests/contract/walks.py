@@ -17,7 +17,7 @@ LINES = [
     (7, "done TAKEN"), (8, "fail TAKEN in MS ERROR"), (3, "fail TAKEN ERROR"), (5, "dead TAKEN ERROR"),
     (3, "back TAKEN"), (3, "back TAKEN in MS"), (9, "pass MS"), (1, "pause"), (1, "resume"),
     (1, "promote MANY"), (2, "replay MANY"), (1, "replay MANY in MS"), (1, "purge MANY"), (1, "range 500 3000"),
-    (1, "next"), (1, "scan"), (1, "deaths"), (1, "len")]
+    (1, "next"), (1, "scan"), (1, "deaths"), (1, "len"), (1, "states"), (2, "counts"), (2, "crash")]
 WORDS = {
     "NEW": [*IDS],
     "MS": ["1", "10", "500", "1000", "1500", "2500"],
@@ -35,11 +35,13 @@ WORDS = {
 # A line or a choice is left out if the home lacks one of these cells or scenarios.
 NEEDS = {
     r"keepdue": ["keep.2", "keep.4", "keep.5"], r"promote": ["promote.1"], r"touch": ["touch.1"],
-    r"take lease|jitter|fail TAKEN ERROR": ["lapse.1"], r"missed coalesce": ["coalesce makes one call for all"],
+    r"take lease": ["touch.1"], r"crash": ["the attempts of a run that has ended lapse"],
+    r"missed coalesce": ["coalesce makes one call for all"],
     r"back TAKEN'": ["it has its old place again, also before a task of an earlier time"],
     r"missed skip": ["the take skips, and nothing before it"], r"maxlate": ["the time in a pause counts"]}
 SAME_TIME = "deaths in the same millisecond stand in their order too"
 OVERLAP = "a new task of the id does not wait for the work of the cancelled one"
+CANCELLED = "the end of a cancelled attempt is not counted"
 NOTICED_LATE = "a lapse that is noticed late has the same place in the order"
 
 
@@ -58,8 +60,8 @@ class Walks:
         self.words = {name: kept(choices, lacks) or [""] for name, choices in WORDS.items()}
 
     def table(self):
-        return Table(self.program, lease_ms=0 if "lapse.1" in self.lacks else 30000,
-                     answers_once="fail.4" in self.lacks)
+        return Table(self.program, lease_ms=0 if "touch.1" in self.lacks else 30000,
+                     answers_once="fail.4" in self.lacks, counts_cancelled=CANCELLED in self.lacks)
 
     def draw_line(self, rng, tasks):
         names, taken = [*IDS, *4 * [*tasks]], [name for name, task in tasks.items() if task.is_leased()]
@@ -91,7 +93,7 @@ class Walks:
                 line = self.draw_line(rng, table.tasks)
                 if self.play(table, line)[0][1] != ["not taken"]:
                     walk += [line, *(f"get {name}" for name in sorted({*IDS, *table.tasks}))]
-        return walk
+        return [*walk, "counts"]
 
     def compare(self, walk):
         """Returns the scenario as a text with the first wrong reply, or None. Without the lines before it, an
@@ -101,7 +103,7 @@ class Walks:
         if any(reply == ["not taken"] for _, reply in steps):
             return None
         with self.make() as home:
-            wrong = first_wrong(steps, home)
+            wrong = first_wrong(steps, home, self.lacks)
         return wrong and told(steps, *wrong)
 
     def shorten(self, walk):
