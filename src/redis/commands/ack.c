@@ -90,7 +90,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         if (task == NULL)
             continue;
         tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed_periods(task));
-        if (tw__redis_task_stage(task) == TW__REDIS_REPLACED)
+        if (tw__redis_task_stage(task) == TW__TASK_REPLACED)
             tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &tw__redis_shared.log);
         else
             tw__redis_lease_done(queue, task, now_ms, &tw__redis_shared.log);
@@ -239,7 +239,7 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
-    bool replaced = tw__redis_task_stage(task) == TW__REDIS_REPLACED;
+    bool replaced = tw__redis_task_stage(task) == TW__TASK_REPLACED;
     uint64_t at_ms = replaced    ? end_attempt(ctx, argv[1], queue, task, nack.back)
                      : nack.back ? hand_back(ctx, argv[1], queue, task, nack.at_ms)
                                  : end_failed(ctx, argv[1], queue, task, &nack);

@@ -84,7 +84,7 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
     struct tw__redis_caller caller;
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
+    if (tw__redis_task_stage(task) == TW__TASK_BURIED)
         return tw__redis_refuse(ctx, "ERR the task is dead: expected a replay, or a put in its place");
     tw__redis_caller_init(&caller, ctx);
     bool may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, task));

@@ -35,7 +35,7 @@ void tw__redis_offer(struct tw__redis_delivery *delivery)
 static bool is_for_workers(const struct tw__redis_queue *queue, const struct tw__redis_task *task)
 {
     const struct tw__redis_route *route = tw__redis_route_of(queue->queues, task);
-    return route->queue == queue && tw__redis_task_stage(task) == TW__REDIS_WAITING &&
+    return route->queue == queue && tw__redis_task_stage(task) == TW__TASK_FILED &&
            tw__redis_route_plan(route).kind == TW__REDIS_WORKERS;
 }
 
@@ -134,7 +134,7 @@ static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_at
     struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
     uint64_t end_ms = tw__redis_task_due(task), now_ms = delivery->now_ms;
     tw__redis_count(delivery->queue, TW__REDIS_LAPSED, 1);
-    if (attempt->stage == TW__REDIS_REPLACED) {
+    if (attempt->stage == TW__TASK_REPLACED) {
         tw__redis_lease_end_replaced(delivery->queue, task, end_ms < now_ms ? end_ms : now_ms, now_ms, log);
         return false;
     }

@@ -36,8 +36,8 @@ static struct tw__redis_task *let_stand_behind(struct tw__redis_queue *queue, st
 {
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
-    TW_ASSERT(tw__redis_stage_is_leased(attempt.stage));
-    attempt.stage = TW__REDIS_REPLACED;
+    TW_ASSERT(tw__task_stage_is_leased(attempt.stage));
+    attempt.stage = TW__TASK_REPLACED;
     attempt.has_next = attempt.has_missed_periods = false;
     attempt.due = due_ms;
     attempt.lapses = 0;
@@ -83,8 +83,8 @@ uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__
                                       uint64_t end_ms, uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_attempt attempt = {
-        .due = tw__redis_task_first_due(task), .worker = {"", 0}, .error = {"", 0}};
-    TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_REPLACED);
+        .stage = TW__TASK_FILED, .due = tw__redis_task_first_due(task), .worker = {"", 0}, .error = {"", 0}};
+    TW_ASSERT(tw__redis_task_stage(task) == TW__TASK_REPLACED);
     if (attempt.due >= end_ms) {
         tw__redis_change_put_anew(log, queue->queues, task, attempt.due);
         tw__redis_queue_begin_anew(queue, task, attempt.due, now_ms);
@@ -118,7 +118,7 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
     attempt.next = tw__redis_task_due(task);
     begin_call(&attempt, turn);
     attempt.has_next = attempt.next != attempt.due;
-    attempt.stage = TW__REDIS_LEASED;
+    attempt.stage = TW__TASK_TAKEN;
     attempt.renewed = false;
     attempt.token = lease->token;
     attempt.lease_ms = lease->ms;
@@ -145,7 +145,7 @@ struct tw__redis_task *tw__redis_lease_make_due(struct tw__redis_queue *queue, s
                                                 uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
-    TW_ASSERT(attempt.stage == TW__REDIS_WAITING);
+    TW_ASSERT(attempt.stage == TW__TASK_FILED);
     task = file_with(queue, task, &attempt, now_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
     return task;
@@ -160,7 +160,7 @@ void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task
                             bool renewed, uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
-    TW_ASSERT(tw__redis_stage_is_leased(attempt.stage));
+    TW_ASSERT(tw__task_stage_is_leased(attempt.stage));
     attempt.renewed = renewed;
     attempt.lease_ms = ms;
     tw__redis_task_set_attempt(task, &attempt);
@@ -175,8 +175,8 @@ void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *
                           struct tw__redis_buffer *log)
 {
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
-    TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
-    attempt.stage = TW__REDIS_WAITING;
+    TW_ASSERT(attempt.stage == TW__TASK_TAKEN);
+    attempt.stage = TW__TASK_FILED;
     attempt.has_next = false;
     attempt.token = lapsed ? attempt.token : 0;
     attempt.error = error;
@@ -187,7 +187,7 @@ void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *
 void tw__redis_lease_count_lapse(struct tw__redis_task *task)
 {
     struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
-    TW_ASSERT(attempt.stage == TW__REDIS_LEASED && attempt.lapses < TW__REDIS_LAPSES_LAST);
+    TW_ASSERT(attempt.stage == TW__TASK_TAKEN && attempt.lapses < TW__REDIS_LAPSES_LAST);
     attempt.lapses++;
     tw__redis_task_set_attempt(task, &attempt);
 }
@@ -198,7 +198,7 @@ struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, 
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     uint64_t before = tw__redis_attempt_before(&attempt), at_ms = before < now_ms ? before : now_ms;
-    TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
+    TW_ASSERT(attempt.stage == TW__TASK_TAKEN);
     task = tw__redis_queue_unbegin(queue, task, at_ms);
     tw__redis_task_set_due(task, at_ms);
     tw__redis_place_offer_again(queues, task, now_ms);
@@ -210,7 +210,7 @@ void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
                              uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
-    TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
+    TW_ASSERT(attempt.stage == TW__TASK_TAKEN);
     tw__redis_attempt_unbegin(&attempt);
     task = file_with(queue, task, &attempt, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
@@ -245,8 +245,8 @@ static struct tw__redis_attempt death_of(const struct tw__redis_task *task, uint
                                          struct tw__redis_bytes error)
 {
     struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
-    TW_ASSERT(attempt.stage != TW__REDIS_DEAD);
-    attempt.stage = TW__REDIS_DEAD;
+    TW_ASSERT(attempt.stage != TW__TASK_BURIED);
+    attempt.stage = TW__TASK_BURIED;
     attempt.has_next = attempt.has_missed_periods = false;
     attempt.token = 0;
     attempt.number = attempts;
@@ -310,12 +310,12 @@ static void gather_begun(void *entry, void *arg)
 {
     struct all_begun *all = arg;
     struct tw__redis_task *task = entry;
-    enum tw__redis_stage stage = tw__redis_task_stage(task);
-    if (stage == TW__REDIS_DEAD || task->place == TW__REDIS_IN_HELD ||
+    enum tw__task_stage stage = tw__redis_task_stage(task);
+    if (stage == TW__TASK_BURIED || task->place == TW__REDIS_IN_HELD ||
         (!task->has_attempt && task->place != TW__REDIS_IN_LINE))
         return;
     uint64_t at_ms = tw__redis_task_due(task);
-    if (tw__redis_stage_is_leased(stage)) {
+    if (tw__task_stage_is_leased(stage)) {
         struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
         at_ms = tw__redis_attempt_before(&attempt);
     }

@@ -71,9 +71,9 @@ bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw
 {
     if (attempt == NULL || tw__redis_route_plan(route).kind == TW__REDIS_WORKERS)
         return true;
-    if (attempt->stage == TW__REDIS_WAITING)
+    if (attempt->stage == TW__TASK_FILED)
         return attempt->number == 0 && attempt->token == 0;
-    return attempt->stage != TW__REDIS_LEASED;
+    return attempt->stage != TW__TASK_TAKEN;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
@@ -224,7 +224,7 @@ struct tw__task_turn tw__redis_turn(const struct tw__redis_queues *queues, const
                                      .every = tw__redis_task_every(task),
                                      .max_late = plan.max_late_ms,
                                      .missed = (enum tw_missed)plan.missed};
-    TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_WAITING);
+    TW_ASSERT(tw__redis_task_stage(task) == TW__TASK_FILED);
     if (has_begun(task))
         return (struct tw__task_turn){
             .due = period.due, .missed_periods = tw__redis_task_missed_periods(task), .calls = true};

@@ -19,10 +19,10 @@ static struct tw__redis_bytes some_name(void)
     return text(names[below(3)]);
 }
 
-struct tw__redis_attempt some_attempt(uint64_t due, enum tw__redis_stage stage, uint64_t every)
+struct tw__redis_attempt some_attempt(uint64_t due, enum tw__task_stage stage, uint64_t every)
 {
     uint32_t number = 1 + (uint32_t)below(5);
-    bool call = stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING;
+    bool call = stage == TW__TASK_TAKEN || stage == TW__TASK_FILED;
     struct tw__redis_attempt attempt = {.stage = stage,
                                         .renewed = below(2) == 0,
                                         .due = due,
@@ -30,13 +30,13 @@ struct tw__redis_attempt some_attempt(uint64_t due, enum tw__redis_stage stage, 
                                         .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
                                         .number = number,
                                         .lapses = (uint32_t)below(number),
-                                        .has_next = below(2) == 0 && stage == TW__REDIS_LEASED,
+                                        .has_next = below(2) == 0 && stage == TW__TASK_TAKEN,
                                         .next = some_due(),
                                         .has_missed_periods = below(2) == 0 && call,
                                         .missed_periods = every > 0 ? below(below(2) == 0 ? 9 : INT64_MAX) : 0,
                                         .worker = some_name(),
                                         .error = some_name()};
-    if (stage == TW__REDIS_REPLACED)
+    if (stage == TW__TASK_REPLACED)
         attempt.lapses = 0;
     return attempt;
 }
@@ -147,8 +147,6 @@ static struct tw__redis_task *found(const struct room *room, const struct ref *r
 /* The task of the model as the table has it. Its tries have no end, as the tests kill when they like. */
 static struct tw__task task_of(const struct ref *ref)
 {
-    static const enum tw__task_stage stages[] = {TW__TASK_FILED, TW__TASK_TAKEN, TW__TASK_BURIED,
-                                                 TW__TASK_REPLACED};
     const struct tw__redis_attempt *attempt = &ref->attempt;
     struct tw__task task = {.stage = ref->place == ABSENT ? TW__TASK_NONE : TW__TASK_FILED,
                             .due_ms = ref->due,
@@ -160,10 +158,10 @@ static struct tw__task task_of(const struct ref *ref)
                             .retry = {.tries = UINT32_MAX}};
     if (!ref->has_attempt)
         return task;
-    task.stage = stages[attempt->stage];
+    task.stage = attempt->stage;
     task.due_ms = attempt->due;
     task.token = attempt->token;
-    *(attempt->stage == TW__REDIS_REPLACED ? &task.old_attempt : &task.attempt) = attempt->number;
+    *(attempt->stage == TW__TASK_REPLACED ? &task.old_attempt : &task.attempt) = attempt->number;
     task.lapses = attempt->lapses;
     task.missed_periods = attempt->has_missed_periods ? attempt->missed_periods : 0;
     if (!is_leased(ref))
@@ -178,10 +176,6 @@ static struct tw__task task_of(const struct ref *ref)
  * new task. */
 static void become(struct ref *ref, const struct tw__task_outcome *outcome)
 {
-    static const enum tw__redis_stage stages[] = {[TW__TASK_FILED] = TW__REDIS_WAITING,
-                                                  [TW__TASK_TAKEN] = TW__REDIS_LEASED,
-                                                  [TW__TASK_REPLACED] = TW__REDIS_REPLACED,
-                                                  [TW__TASK_BURIED] = TW__REDIS_DEAD};
     const struct tw__task *task = &outcome->task;
     struct tw__redis_attempt *attempt = &ref->attempt;
     bool leased = tw__task_is_leased(task), dead = task->stage == TW__TASK_BURIED;
@@ -191,7 +185,7 @@ static void become(struct ref *ref, const struct tw__task_outcome *outcome)
         attempt->worker = text("");
     if (outcome->clears_error)
         attempt->error = text("");
-    attempt->stage = stages[task->stage];
+    attempt->stage = task->stage;
     attempt->due = task->due_ms;
     attempt->token = task->token;
     attempt->lease_ms = leased ? task->lease_ms : attempt->lease_ms;
@@ -423,7 +417,7 @@ void give_some_back(struct room *room)
     uint64_t left = 1 + below(4), from = below(room->size);
     for (unsigned i = 0; i < room->size && left > 0; i++) {
         struct ref *ref = &room->ref[(from + i) % room->size];
-        if (ref->place == ABSENT || !is_leased(ref) || ref->attempt.stage == TW__REDIS_REPLACED)
+        if (ref->place == ABSENT || !is_leased(ref) || ref->attempt.stage == TW__TASK_REPLACED)
             continue;
         give_back(room, ref);
         left--;
@@ -501,9 +495,9 @@ static void begin_anew(struct room *room, struct ref *ref)
 /* Gives the task another attempt state where it is: in a wheel, in a line or nowhere. */
 static void set_attempt(struct room *room, struct ref *ref)
 {
-    enum tw__redis_stage stage = ref->has_attempt ? ref->attempt.stage : TW__REDIS_WAITING;
+    enum tw__task_stage stage = ref->has_attempt ? ref->attempt.stage : TW__TASK_FILED;
     struct tw__redis_attempt attempt = some_attempt(ref->due, stage, ref->every);
-    bool none = stage == TW__REDIS_WAITING && below(3) == 0;
+    bool none = stage == TW__TASK_FILED && below(3) == 0;
     if (ref->has_attempt && below(2) == 0) { /* the same strings, so the same block */
         attempt.has_missed_periods = ref->attempt.has_missed_periods;
         attempt.missed_periods = ref->attempt.missed_periods;
@@ -650,7 +644,7 @@ bool live(struct room *room, struct ref *ref)
         promote(room, ref);
     } else if (is_leased(ref) && what >= 18) {
         move(room, ref);
-    } else if (is_leased(ref) && ref->attempt.stage == TW__REDIS_REPLACED && what >= 4 && what < 15) {
+    } else if (is_leased(ref) && ref->attempt.stage == TW__TASK_REPLACED && what >= 4 && what < 15) {
         end_replaced(room, ref);
     } else if (is_leased(ref) && what < 4) {
         extend(room, ref);
@@ -681,7 +675,7 @@ bool live(struct room *room, struct ref *ref)
 void lapse(struct room *room, struct ref *ref)
 {
     uint64_t what = below(4);
-    if (ref->attempt.stage == TW__REDIS_REPLACED && what != 2)
+    if (ref->attempt.stage == TW__TASK_REPLACED && what != 2)
         end_replaced(room, ref);
     else if (what < 2 && !tw__task_lapse_kills(ref->attempt.lapses + 1))
         end_attempt(room, ref, true);

@@ -151,7 +151,7 @@ static void each_change_arrives(void **state)
     assert_true(tw__redis_task_times(find(replica, "s")) == TW__REDIS_FOR_EVER);
     tw__redis_lease_kill_series(queue, find(queue, "r"), 1, text("too big"), now + 50, &changes);
     assert_same();
-    assert_int_equal(tw__redis_task_stage(find(replica, "r")), TW__REDIS_DEAD);
+    assert_int_equal(tw__redis_task_stage(find(replica, "r")), TW__TASK_BURIED);
     tw__redis_change_put_anew(&changes, all, find(queue, "r"), START + 77);
     tw__redis_queue_begin_anew(queue, find(queue, "r"), START + 77, now + 60);
     assert_same();
@@ -188,7 +188,7 @@ static void the_end_of_a_replaced_attempt_arrives(void **state)
         lease("a", 7);
         put_on_both("a", kind, START + 8000, 0, 1);
         assert_same();
-        assert_int_equal(tw__redis_task_stage(find(replica, "a")), TW__REDIS_REPLACED);
+        assert_int_equal(tw__redis_task_stage(find(replica, "a")), TW__TASK_REPLACED);
         assert_true(tw__redis_lease_has_token(find(replica, "a"), 7));
         tw__redis_lease_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
         assert_same();
@@ -233,8 +233,11 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
  * its call has begun. Plan 2 has a limit of lateness. */
 static void a_refusal_arrives_and_changes_no_order(void **state)
 {
-    struct tw__redis_attempt attempt = {
-        .due = START + 5, .has_missed_periods = true, .worker = text(""), .error = text("")};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_FILED,
+                                        .due = START + 5,
+                                        .has_missed_periods = true,
+                                        .worker = text(""),
+                                        .error = text("")};
     (void)state;
     open_both();
     put_on_both("a", 2, START + 5, 0, 1);
@@ -301,7 +304,7 @@ static void string(struct writer *writer, const char *bytes)
 
 static void attempt(struct writer *writer, uint64_t stage)
 {
-    number(writer, stage);
+    number(writer, stage - TW__TASK_FILED);
     number(writer, START);
     number(writer, 7);
     number(writer, 1000);
@@ -358,15 +361,15 @@ static void numbers_out_of_range_are_no_changes(void **state)
     (void)state;
     open_both();
     put_on_both("", FIRST_OF_WORKERS, START + 5, 60000, 3); /* a fault must not be taken for the empty id */
-    assert_true(reads_attempt("", last, TW__REDIS_LEASED));
+    assert_true(reads_attempt("", last, TW__TASK_TAKEN));
     assert_int_equal(queue->leased_count, 1);
-    assert_false(reads_attempt("", too_late, TW__REDIS_WAITING));
-    assert_false(reads_attempt("", START, TW__REDIS_REPLACED + ONE_LAPSE)); /* the new task has none */
-    assert_true(reads_attempt("", START + 900, TW__REDIS_REPLACED));
+    assert_false(reads_attempt("", too_late, TW__TASK_FILED));
+    assert_false(reads_attempt("", START, TW__TASK_REPLACED + ONE_LAPSE)); /* the new task has none */
+    assert_true(reads_attempt("", START + 900, TW__TASK_REPLACED));
     assert_int_equal(queue->leased_count, 1);
-    assert_false(reads_dead_copy("", "x", too_late, TW__REDIS_DEAD));
-    assert_false(reads_dead_copy("", "x", START, TW__REDIS_LEASED));
-    assert_false(reads_dead_copy("", "x", START, TW__REDIS_WAITING));
+    assert_false(reads_dead_copy("", "x", too_late, TW__TASK_BURIED));
+    assert_false(reads_dead_copy("", "x", START, TW__TASK_TAKEN));
+    assert_false(reads_dead_copy("", "x", START, TW__TASK_FILED));
     assert_false(reads_numbers(OF_NEXT, "", too_late, 1));
     assert_false(reads_numbers(OF_NEXT, "", START, UINT64_C(1) << 63));
     assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
@@ -376,7 +379,7 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_int_equal(tw__redis_table_count(&queue->tasks), 1);
     assert_int_equal(queue->leased_count, 1);
     assert_true(tw__redis_task_times(find(queue, "")) == 3);
-    assert_true(reads_dead_copy("", "x", last, TW__REDIS_DEAD));
+    assert_true(reads_dead_copy("", "x", last, TW__TASK_BURIED));
     assert_int_equal(queue->dead_count, 1);
     assert_true(reads_numbers(OF_NEXT, "", last, INT64_MAX));
     assert_true(tw__redis_task_times(find(queue, "")) == INT64_MAX);
@@ -393,14 +396,14 @@ static void a_task_for_a_target_has_no_attempt_of_its_own(void **state)
     (void)state;
     open_both();
     put_on_both("s", 0, START + 5, 0, 1);
-    assert_false(reads_attempt("s", START + 900, TW__REDIS_LEASED));
+    assert_false(reads_attempt("s", START + 900, TW__TASK_TAKEN));
     assert_false(find(queue, "s")->has_attempt);
-    assert_false(reads_attempt("s", START + 900, TW__REDIS_WAITING));
+    assert_false(reads_attempt("s", START + 900, TW__TASK_FILED));
     assert_false(find(queue, "s")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "s")) == START + 5);
-    assert_true(reads_attempt("s", START + 900, TW__REDIS_REPLACED));
+    assert_true(reads_attempt("s", START + 900, TW__TASK_REPLACED));
     assert_int_equal(queue->leased_count, 1);
-    assert_true(reads_attempt("s", START + 900, TW__REDIS_DEAD));
+    assert_true(reads_attempt("s", START + 900, TW__TASK_BURIED));
     assert_int_equal(queue->dead_count, 1);
     assert_false(reads_numbers(OF_NEXT, "s", START + 9, 5)); /* it does not repeat */
     assert_int_equal(queue->dead_count, 1);
@@ -531,13 +534,13 @@ static void put_some(void)
 static void do_something(struct tw__redis_task *task)
 {
     uint64_t what = below(12), later = now + below(100) - 10;
-    enum tw__redis_stage stage = tw__redis_task_stage(task);
-    bool under_lease = stage == TW__REDIS_LEASED;
-    if (stage == TW__REDIS_REPLACED && what < 3) {
+    enum tw__task_stage stage = tw__redis_task_stage(task);
+    bool under_lease = stage == TW__TASK_TAKEN;
+    if (stage == TW__TASK_REPLACED && what < 3) {
         tw__redis_lease_extend(queue, task, (uint32_t)below(100), below(2) == 0, now, &changes);
-    } else if (stage == TW__REDIS_REPLACED) {
+    } else if (stage == TW__TASK_REPLACED) {
         tw__redis_lease_end_replaced(queue, task, now - below(50), now, &changes);
-    } else if (stage == TW__REDIS_DEAD || what == 0) {
+    } else if (stage == TW__TASK_BURIED || what == 0) {
         tw__redis_change_put_anew(&changes, all, task, later);
         tw__redis_queue_begin_anew(queue, task, later, now);
     } else if (what < 3) {
@@ -574,7 +577,7 @@ static void take_ready_ones(void)
 
 static bool waits_for_workers(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
 {
-    return tw__redis_task_stage(task) == TW__REDIS_WAITING &&
+    return tw__redis_task_stage(task) == TW__TASK_FILED &&
            tw__redis_route_plan(tw__redis_route_of(queues, task)).kind == TW__REDIS_WORKERS;
 }
 

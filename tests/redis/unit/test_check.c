@@ -125,10 +125,10 @@ static void a_task_in_the_wrong_stage_is_seen(void **state)
     open_places();
     BREAK(ready->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
     BREAK(stopped->place, TW__REDIS_IN_READY, "P2: a task in a line says");
-    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the line of dead tasks");
-    BREAK(again->rest[0], TW__REDIS_DEAD, "P2: a task in a wheel says");
-    BREAK(again->rest[0], TW__REDIS_LEASED, "P4: the count of leased tasks");
-    BREAK(leased->rest[0], TW__REDIS_WAITING, "P4: the count of leased tasks");
+    BREAK(dead->rest[0], TW__TASK_FILED - TW__TASK_FILED, "P2: a task is in the line of dead tasks");
+    BREAK(again->rest[0], TW__TASK_BURIED - TW__TASK_FILED, "P2: a task in a wheel says");
+    BREAK(again->rest[0], TW__TASK_TAKEN - TW__TASK_FILED, "P4: the count of leased tasks");
+    BREAK(leased->rest[0], TW__TASK_FILED - TW__TASK_FILED, "P4: the count of leased tasks");
     BREAK(ready->place, TW__REDIS_NOWHERE, "P4: the count of tasks in lines");
     BREAK(dead->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
     close_places();

@@ -191,7 +191,7 @@ static void leases_take_no_more_bytes_than_is_foretold(void **state)
     (void)state;
     struct tw__redis_queue *queue = open_one();
     for (unsigned i = 0; i < 5000; i++) {
-        struct tw__redis_attempt attempt = {.stage = TW__REDIS_LEASED,
+        struct tw__redis_attempt attempt = {.stage = TW__TASK_TAKEN,
                                             .due = START + i,
                                             .token = UINT64_MAX - i,
                                             .lease_ms = UINT32_MAX,

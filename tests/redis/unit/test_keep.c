@@ -51,7 +51,7 @@ static struct tw__redis_task *take(struct tw__redis_task *task, uint64_t token, 
     return lease(task, token, now);
 }
 
-static void assert_attempt(const struct tw__redis_task *task, enum tw__redis_stage stage, uint64_t due,
+static void assert_attempt(const struct tw__redis_task *task, enum tw__task_stage stage, uint64_t due,
                            uint32_t number, uint64_t token)
 {
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
@@ -94,7 +94,7 @@ static void a_task_that_repeats_no_more_stands_for_no_other_period(void **state)
                 2); /* in the same time */
     task = keep("a", FIRST_OF_WORKERS + 1, 0, 1);
     assert_true(tw__redis_task_missed_periods(task) == 0);
-    assert_attempt(task, TW__REDIS_WAITING, START + 5, 1, 0);
+    assert_attempt(task, TW__TASK_FILED, START + 5, 1, 0);
     close_work();
 }
 
@@ -164,7 +164,7 @@ static void a_retry_keeps_its_attempt_state_and_takes_no_byte_more(void **state)
     uint64_t bytes = queue->bytes;
     task = keep("a", FIRST_OF_WORKERS, 0, 1);
     assert_true(queue->bytes - bytes <= 8); /* two letters more, as the allocator rounds */
-    assert_attempt(task, TW__REDIS_WAITING, START + 5, 1, 7);
+    assert_attempt(task, TW__TASK_FILED, START + 5, 1, 7);
     assert_true(tw__redis_task_due(task) == START + 500);
     assert_bytes_equal(tw__redis_task_whole_attempt(task).error, text("gone"));
     close_work();
@@ -176,7 +176,7 @@ static void an_attempt_under_way_keeps_its_lease(void **state)
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 60), 7, START + 10);
     task = keep("a", FIRST_OF_WORKERS + 1, 90, 4);
-    assert_attempt(task, TW__REDIS_LEASED, START + 5, 1, 7);
+    assert_attempt(task, TW__TASK_TAKEN, START + 5, 1, 7);
     assert_true(tw__redis_place_due(all, task) == START + 1010);
     tw__redis_lease_done(queue, task, START + 80, &changes);
     task = find(queue, "a");
@@ -191,7 +191,7 @@ static void the_task_behind_an_attempt_may_get_a_target(void **state)
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
     tw__redis_lease_move(queue, task, START + 400, START + 20, &changes);
     task = keep("a", 1, 0, 1);
-    assert_attempt(task, TW__REDIS_REPLACED, START + 400, 1, 7);
+    assert_attempt(task, TW__TASK_REPLACED, START + 400, 1, 7);
     assert_true(tw__redis_lease_end_replaced(queue, task, START + 80, START + 80, &changes) == START + 400);
     assert_taken(START + 400, find(queue, "a"));
     close_work();
@@ -307,7 +307,7 @@ static void another_target_keeps_the_next_of_a_retry(void **state)
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
     tw__redis_lease_fail(queue, task, true, text("gone"), START + 500, START + 20, &changes);
     task = keep("a", 1, 0, 1);
-    assert_attempt(task, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_attempt(task, TW__TASK_FILED, START + 5, 0, 0);
     assert_true(tw__redis_task_due(task) == START + 500);
     assert_bytes_equal(tw__redis_task_whole_attempt(task).error, text(""));
     assert_taken(START + 499, NULL);
@@ -327,11 +327,11 @@ static void another_target_keeps_the_next_of_a_held_task(void **state)
         tw__redis_place_hold_first(all, task, 5100, START + 100);
     }
     struct tw__redis_task *sent = keep("a", 1, 0, 1);
-    assert_attempt(sent, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_attempt(sent, TW__TASK_FILED, START + 5, 0, 0);
     assert_true(tw__redis_place_next(all, sent, START + 70) == START + 100 && sent->tries == 0);
     tw__redis_place_try_again(tw__redis_route_of(all, find(queue, "b")), START + 60);
     struct tw__redis_task *put = keep("b", FIRST_OF_WORKERS, 0, 1);
-    assert_attempt(put, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_attempt(put, TW__TASK_FILED, START + 5, 0, 0);
     assert_true(tw__redis_place_next(all, put, START + 70) == START + 60);
     assert_taken(START + 99, put);
     assert_taken(START + 99, NULL);
@@ -375,7 +375,7 @@ static void a_logged_renewal_leaves_times_and_attempts(void **state)
     assert_bytes_equal(tw__redis_task_packed(find(queue, "waits")), text("\1\5newer"));
     take(put_plan("leased", FIRST_OF_WORKERS, 60), 7, START + 10);
     assert_true(renew_logged("leased", FIRST_OF_WORKERS, 90));
-    assert_attempt(find(queue, "leased"), TW__REDIS_LEASED, START + 5, 1, 7);
+    assert_attempt(find(queue, "leased"), TW__TASK_TAKEN, START + 5, 1, 7);
     assert_true(tw__redis_task_every(find(queue, "leased")) == 90);
     tw__redis_lease_move(queue, find(queue, "leased"), START + 400, START + 20, &changes);
     assert_true(renew_logged("leased", 1, 0)); /* it stands behind an attempt */

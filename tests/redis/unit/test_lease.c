@@ -80,7 +80,7 @@ static void a_lease_is_an_attempt_with_an_end(void **state)
     assert_null(all->delivering);
     assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 0, 1, 0);
-    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__REDIS_LEASED,
+    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__TASK_TAKEN,
                                                      .due = START + 5,
                                                      .token = UINT64_MAX,
                                                      .lease_ms = 1000,
@@ -101,7 +101,7 @@ static void a_lease_that_is_extended_ends_later(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_LEASED,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_TAKEN,
                                        .due = START + 5,
                                        .token = 9,
                                        .lease_ms = 50,
@@ -276,7 +276,7 @@ static void a_new_task_stands_behind_the_attempt(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_REPLACED,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_REPLACED,
                                        .due = START + 9000,
                                        .token = 9,
                                        .lease_ms = 1000,
@@ -318,7 +318,7 @@ static void a_task_that_is_moved_stands_behind_its_own_attempt(void **state)
     offer(find(queue, "a"), START + 20);
     tw__redis_lease_move(queue, lease(find(queue, "a"), 8, START + 25), START + 20, START + 30, &changes);
     struct tw__redis_task *task = find(queue, "a");
-    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__REDIS_REPLACED,
+    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__TASK_REPLACED,
                                                      .due = START + 20,
                                                      .token = 8,
                                                      .lease_ms = 1000,
@@ -344,8 +344,7 @@ static void the_end_of_a_replaced_attempt_lets_the_new_task_wait(void **state)
     assert_counts(1, 0, 0, 0);
     task = put_behind(leased("b", 9), 0, START + 499);
     assert_true(tw__redis_lease_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
-    assert_attempt(find(queue, "b"),
-                   &(struct tw__redis_attempt){.stage = TW__REDIS_WAITING, .due = START + 499});
+    assert_attempt(find(queue, "b"), &(struct tw__redis_attempt){.stage = TW__TASK_FILED, .due = START + 499});
     assert_true(tw__redis_task_due(find(queue, "b")) == START + 500);
     assert_true(tw__redis_task_waits(find(queue, "b")));
     assert_false(tw__redis_lease_has_token(find(queue, "b"), 9));
@@ -406,7 +405,7 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     struct tw__redis_task *task = leased("a", 9);
     tw__redis_lease_fail(queue, task, false, text("no network"), START + 5000, START + 700, &changes);
     task = find(queue, "a");
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_FILED,
                                        .due = START + 5,
                                        .lease_ms = 1000,
                                        .number = 1,
@@ -422,7 +421,7 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     assert_false(tw__redis_task_waits(task));
     struct tw__redis_task *again = lease(task, 10, START + 5001);
     assert_ptr_equal(again, find(queue, "a"));
-    wanted.stage = TW__REDIS_LEASED;
+    wanted.stage = TW__TASK_TAKEN;
     wanted.has_next = true;
     wanted.next = START + 5000;
     wanted.token = 10;
@@ -442,7 +441,7 @@ static void a_lapse_is_followed_by_another_attempt(void **state)
     tw__redis_lease_count_lapse(task);
     tw__redis_lease_fail(queue, task, true, text("the lease ran out"), START + 5000, START + 700, &changes);
     task = find(queue, "a");
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_FILED,
                                        .due = START + 5,
                                        .token = 9,
                                        .lease_ms = 1000,
@@ -515,7 +514,7 @@ static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
     tw__redis_lease_extend(queue, task, 50, true, START + 710, &changes);
     task = tw__redis_lease_give_back(queue, task, START + 720, &changes);
     assert_counts(1, 1, 0, 0);
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_FILED,
                                        .renewed = true,
                                        .due = START + 5,
                                        .lease_ms = 50,
@@ -543,7 +542,7 @@ static void a_promoted_task_that_is_given_back_is_ready_everywhere(void **state)
     task = lease(find(queue, "a"), 9, START + 10);
     task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
     assert_counts(1, 1, 0, 0);
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING, .due = START + 9000, .lease_ms = 1000};
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_FILED, .due = START + 9000, .lease_ms = 1000};
     assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_first_due(task) == START + 9000);
     close_work();
@@ -856,7 +855,7 @@ static void a_dead_task_stays_with_its_error(void **state)
     assert_counts(2, 0, 0, 2);
     first = find(queue, "a");
     second = find(queue, "b");
-    assert_attempt(first, &(struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
+    assert_attempt(first, &(struct tw__redis_attempt){.stage = TW__TASK_BURIED,
                                                       .due = START + 5,
                                                       .lease_ms = 1000,
                                                       .number = 5,
@@ -864,7 +863,7 @@ static void a_dead_task_stays_with_its_error(void **state)
                                                       .error = text("no network")});
     assert_attempt(second,
                    &(struct tw__redis_attempt){
-                       .stage = TW__REDIS_DEAD, .due = START + 6, .number = 3, .error = text("WRONGTYPE")});
+                       .stage = TW__TASK_BURIED, .due = START + 6, .number = 3, .error = text("WRONGTYPE")});
     assert_true(tw__redis_task_due(first) == START + 700); /* the time of its death */
     assert_false(tw__redis_task_waits(first));
     assert_false(tw__redis_lease_has_token(first, 9));
@@ -885,7 +884,7 @@ static void a_dead_period_is_a_task_of_its_own(void **state)
     assert_counts(2, 0, 0, 1);
     struct tw__redis_task *dead = find(queue, "a@1700000000005"), *task = find(queue, "a");
     assert_non_null(dead);
-    assert_attempt(dead, &(struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
+    assert_attempt(dead, &(struct tw__redis_attempt){.stage = TW__TASK_BURIED,
                                                      .due = START + 5,
                                                      .lease_ms = 1000,
                                                      .number = 5,
@@ -937,9 +936,9 @@ static void a_dead_period_leaves_a_task_with_its_id_alone(void **state)
     assert_counts(2, 0, 2, 0);
     tw__redis_lease_kill(queue, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
     assert_counts(4, 0, 2, 1);
-    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005")), TW__REDIS_LEASED);
-    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-1")), TW__REDIS_LEASED);
-    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-2")), TW__REDIS_DEAD);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005")), TW__TASK_TAKEN);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-1")), TW__TASK_TAKEN);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-2")), TW__TASK_BURIED);
     close_work();
 }
 
@@ -951,7 +950,7 @@ static void a_series_can_die_as_a_whole(void **state)
     tw__redis_lease_kill_series(queue, task, 1, text("too big"), START + 700, &changes);
     task = find(queue, "a");
     assert_counts(1, 0, 0, 1);
-    assert_int_equal(tw__redis_task_stage(task), TW__REDIS_DEAD);
+    assert_int_equal(tw__redis_task_stage(task), TW__TASK_BURIED);
     assert_true(tw__redis_task_every(task) == 60000 && tw__redis_task_times(task) == 3);
     assert_true(tw__redis_task_first_due(task) == START + 5);
     close_work();
@@ -1279,7 +1278,7 @@ static void a_copy_has_no_replaced_attempts(void **state)
     assert_false(find(queue, "later")->has_attempt || find(queue, "target")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "later")) == START + 9000);
     assert_attempt(find(queue, "ended"),
-                   &(struct tw__redis_attempt){.stage = TW__REDIS_WAITING, .due = START + 6});
+                   &(struct tw__redis_attempt){.stage = TW__TASK_FILED, .due = START + 6});
     assert_taken(START + 40, find(queue, "between"));
     assert_taken(START + 40, find(queue, "target"));
     assert_taken(START + 40, find(queue, "ended"));
@@ -1304,14 +1303,14 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
     tw__redis_lease_forget_all(queue, START + 2000);
     assert_counts(6, 1, 0, 1);
     struct tw__redis_attempt wanted = {
-        .stage = TW__REDIS_WAITING, .due = START + 5, .lease_ms = 1000, .number = 1, .error = text("no")};
+        .stage = TW__TASK_FILED, .due = START + 5, .lease_ms = 1000, .number = 1, .error = text("no")};
     assert_attempt(find(queue, "waits"), &wanted);
     assert_attempt(find(queue, "again"), &wanted);
     assert_attempt(find(queue, "ready"), &wanted);
     assert_true(tw__redis_task_due(find(queue, "waits")) == START + 9000);
     assert_true(tw__redis_task_due(find(queue, "again")) == START + 600);
     assert_true(tw__redis_task_due(find(queue, "ready")) == START + 600);
-    wanted = (struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
+    wanted = (struct tw__redis_attempt){.stage = TW__TASK_BURIED,
                                         .due = START + 5,
                                         .lease_ms = 1000,
                                         .number = 5,
@@ -1328,8 +1327,11 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
 /* Of a task with a target only the mark that its call has begun is left. Plan 2 has a limit of lateness. */
 static void a_copy_keeps_the_calls_that_a_target_has_refused(void **state)
 {
-    struct tw__redis_attempt attempt = {
-        .due = START + 5, .has_missed_periods = true, .worker = text(""), .error = text("")};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_FILED,
+                                        .due = START + 5,
+                                        .has_missed_periods = true,
+                                        .worker = text(""),
+                                        .error = text("")};
     (void)state;
     open_work();
     tw__redis_queue_set_attempt(queue, put_repeating("once", 2, 0, 1), &attempt);

@@ -191,7 +191,7 @@ static void the_attempt_state_of_a_task_without_one(void *arg)
 
 static void a_new_attempt_state_in_a_task_without_one(void *arg)
 {
-    struct tw__redis_attempt attempt = {.stage = TW__REDIS_WAITING};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_FILED};
     (void)arg;
     tw__redis_task_set_attempt(one, &attempt);
 }
@@ -300,7 +300,7 @@ static void the_address_of_a_payload_of_its_own(void *arg)
 
 static void a_dead_period_of_a_task_that_shares_nothing(void *arg)
 {
-    struct tw__redis_attempt attempt = {.stage = TW__REDIS_DEAD, .worker = text(""), .error = text("")};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_BURIED, .worker = text(""), .error = text("")};
     (void)arg;
     (void)!tw__redis_change_dead_copy(queue, one, text("two"), &attempt, START);
 }
@@ -419,19 +419,19 @@ static const struct {
     {offer_again_what_is_filed, "!tw__redis_task_filed(task)"},
     {stop_without_a_pause, "queue->paused"},
     {stop_what_is_filed, "!tw__redis_task_filed(task)"},
-    {the_dead_task_after_a_living_one, "tw__redis_task_stage(task) == TW__REDIS_DEAD"},
+    {the_dead_task_after_a_living_one, "tw__redis_task_stage(task) == TW__TASK_BURIED"},
     {the_attempt_state_of_a_task_without_one, "task->has_attempt"},
     {a_new_attempt_state_in_a_task_without_one, "task->has_attempt"},
     {the_change_of_a_task_without_an_attempt_state, "task->has_attempt"},
-    {a_new_attempt_state_in_the_line_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
+    {a_new_attempt_state_in_the_line_of_dead_tasks, "tw__redis_task_stage(task) != TW__TASK_BURIED"},
     {lease_what_is_not_ready, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
     {lease_without_a_token, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
-    {extend_what_is_not_leased, "tw__redis_stage_is_leased(attempt.stage)"},
-    {end_what_is_not_replaced, "tw__redis_task_stage(task) == TW__REDIS_REPLACED"},
-    {fail_what_is_not_leased, "attempt.stage == TW__REDIS_LEASED"},
-    {give_back_what_is_not_leased, "attempt.stage == TW__REDIS_LEASED"},
-    {kill_what_is_dead, "attempt.stage != TW__REDIS_DEAD"},
-    {kill_what_is_dead_as_a_whole, "attempt.stage != TW__REDIS_DEAD"},
+    {extend_what_is_not_leased, "tw__task_stage_is_leased(attempt.stage)"},
+    {end_what_is_not_replaced, "tw__redis_task_stage(task) == TW__TASK_REPLACED"},
+    {fail_what_is_not_leased, "attempt.stage == TW__TASK_TAKEN"},
+    {give_back_what_is_not_leased, "attempt.stage == TW__TASK_TAKEN"},
+    {kill_what_is_dead, "attempt.stage != TW__TASK_BURIED"},
+    {kill_what_is_dead_as_a_whole, "attempt.stage != TW__TASK_BURIED"},
     {join_a_payload_of_its_own, "task->shares"},
     {leave_a_payload_of_its_own, "task->shares"},
     {die_with_a_payload_of_its_own, "task->shares"},
