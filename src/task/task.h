@@ -92,7 +92,7 @@ enum tw__task_reply {
 
 /* How often each of these happened (the contract, "Counts"). */
 struct tw__task_tally {
-    uint64_t done, failed, lapsed, back, died, dropped, skipped, coalesced, delivered, replaced;
+    uint64_t delivered, done, failed, lapsed, back, died, dropped, skipped, coalesced, replaced;
 };
 
 struct tw__task_outcome {
@@ -103,8 +103,9 @@ struct tw__task_outcome {
     uint64_t filed_ms;
     bool renewed; /* put: the payload is that of the call */
     bool clears_error, clears_worker;
-    bool fails;           /* the error of the call stays, with `dead` if a period has died, else with `task` */
-    struct tw__task dead; /* BURIED: a period has died, and becomes a task of its own with these numbers */
+    bool fails; /* the error of the call stays, with `dead` if a period has died, else with `task` */
+    struct tw__task
+        dead; /* BURIED: a period has died, and becomes a task of its own with these numbers; or NONE */
     struct tw__task_tally tally;
 };
 

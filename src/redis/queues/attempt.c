@@ -35,8 +35,9 @@ void tw__redis_attempt_unbegin(struct tw__redis_attempt *attempt)
     /* The next take counts them anew, but a call that a target has refused goes on. */
     attempt->has_missed_periods &= attempt->number > 0 || attempt->stage == TW__TASK_FILED;
     attempt->stage = TW__TASK_FILED;
-    attempt->has_next = false;
+    attempt->renewed = attempt->has_next = false;
     attempt->token = 0;
+    attempt->lease_ms = 0;
     attempt->worker.size = 0;
 }
 

@@ -34,7 +34,7 @@ struct tw__redis_attempt {
     bool renewed;              /* the lease ran out while nobody could have served it, and has begun anew */
     uint64_t due;      /* the task itself is filed for another time: the end of the lease, the next attempt */
     uint64_t token;    /* of the last lease, which may acknowledge the task; 0: there is none */
-    uint32_t lease_ms; /* the length of the lease */
+    uint32_t lease_ms; /* the length of the lease; 0: none is under way */
     uint32_t number;   /* attempts that have begun; REPLACED: of the old task */
     uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST; REPLACED: 0 */
     bool has_next;     /* TAKEN: the task waited for `next` before it was taken, and not for `due` */

@@ -55,12 +55,12 @@ void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw_
 }
 
 void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
-                               const struct tw__redis_task *task)
+                               const struct tw__redis_task *task, uint64_t due_ms)
 {
     uint64_t times = tw__redis_task_times(task);
     tw__redis_buffer_put_number(buffer, OF_NEXT, &queues->memory);
     tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
-    tw__redis_buffer_put_number(buffer, tw__redis_task_due(task), &queues->memory);
+    tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
     tw__redis_buffer_put_number(buffer, times == TW__REDIS_FOR_EVER ? 0 : times, &queues->memory);
 }
 

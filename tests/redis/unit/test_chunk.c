@@ -225,7 +225,7 @@ static void put_dying(struct tw__redis_queue *queue, const char *id, size_t payl
                         tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),
                         tw__redis_queue_hash(all, plan.id), NULL, START);
     for (unsigned i = 0; i < deaths; i++)
-        tw__redis_lease_kill(queue, find(queue, id), 5, text("no"), START + 700 + i * 1000003, &log);
+        do_kill(queue, find(queue, id), 5, text("no"), START + 700 + i * 1000003, &log);
     tw__redis_buffer_free(&log, &counted);
 }
 

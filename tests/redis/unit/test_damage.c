@@ -50,7 +50,7 @@ static size_t small_chunk(char *into)
                             NULL, START);
     }
     /* A period dies, which shares the payload of its series. */
-    tw__redis_lease_kill(queue, find(queue, "1xx"), 3, text("no"), START + 5, &log);
+    do_kill(queue, find(queue, "1xx"), 3, text("no"), START + 5, &log);
     tw__redis_buffer_free(&log, &counted);
     tw__redis_chunks_init(&chunks, queue);
     assert_true(tw__redis_chunks_next(&chunks, &bytes));

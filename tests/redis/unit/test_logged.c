@@ -140,7 +140,7 @@ static void times_that_are_kept_need_the_task_that_had_them(void **state)
     assert_true(repeat(other, chunk.at, chunk.size, 1, NULL));
     assert_queues_equal(queue, other);
     old = put_work(other, "b", START + 5, START);
-    tw__redis_lease_kill(other, old, 1, text("no"), START + 9, &changes);
+    do_kill(other, old, 1, text("no"), START + 9, &changes);
     tw__redis_buffer_free(&chunk, &counted);
     chunk = file(queue, &(struct put){.id = "b", .plan = 1, .due = START + 60, .values = 1, .attempt = &kept});
     assert_false(repeat(other, chunk.at, chunk.size, 1, &fault));
