@@ -95,10 +95,21 @@ static void change_as_people(const struct tw__task *task, const struct tw__task_
     }
 }
 
+/* Sets all members but those of a dead period, which there is none of. They would take a third of the time. */
+static void begin_outcome(struct tw__task_outcome *outcome, const struct tw__task *task)
+{
+    outcome->reply = TW__TASK_NO;
+    outcome->value_ms = outcome->filed_ms = 0;
+    outcome->task = *task;
+    outcome->filed = outcome->renewed = outcome->clears_error = outcome->clears_worker = outcome->fails = false;
+    outcome->dead.stage = TW__TASK_NONE;
+    outcome->tally = (struct tw__task_tally){0};
+}
+
 void tw__task_change(const struct tw__task *task, const struct tw__task_call *call, uint64_t now_ms,
                      struct tw__task_outcome *outcome)
 {
-    *outcome = (struct tw__task_outcome){.reply = TW__TASK_NO, .task = *task};
+    begin_outcome(outcome, task);
     switch (call->verb) {
     case TW__TASK_PUT:
         tw__task_put(task, call, now_ms, outcome);

@@ -9,13 +9,14 @@
 #include "conditions.h"
 #include "words.h"
 
-/* The stage of a task, as it is stored. Whether a filed task is waiting or ready, the clock says. */
+/* The stage of a task, as it is stored. Whether a filed task is waiting or ready, the clock says. The order is
+ * that of the module's snapshots, where FILED is 0. */
 enum tw__task_stage {
-    TW__TASK_NONE,     /* there is no such task */
-    TW__TASK_FILED,    /* it waits for `next`, or is ready */
-    TW__TASK_TAKEN,    /* an attempt is under way */
-    TW__TASK_REPLACED, /* an attempt is under way, and this newer task stands behind it */
-    TW__TASK_BURIED    /* dead */
+    TW__TASK_NONE,    /* there is no such task */
+    TW__TASK_FILED,   /* it waits for `next`, or is ready */
+    TW__TASK_TAKEN,   /* an attempt is under way */
+    TW__TASK_BURIED,  /* dead */
+    TW__TASK_REPLACED /* an attempt is under way, and this newer task stands behind it */
 };
 
 /* The numbers of a task. Id, payload, worker and error stay with the home. The members from `token` on belong
@@ -37,9 +38,14 @@ struct tw__task {
 };
 
 /* Whether an attempt is under way. */
+static inline bool tw__task_stage_is_leased(enum tw__task_stage stage)
+{
+    return stage == TW__TASK_TAKEN || stage == TW__TASK_REPLACED;
+}
+
 static inline bool tw__task_is_leased(const struct tw__task *task)
 {
-    return task->stage == TW__TASK_TAKEN || task->stage == TW__TASK_REPLACED;
+    return tw__task_stage_is_leased(task->stage);
 }
 
 enum tw__task_verb {
@@ -86,7 +92,7 @@ enum tw__task_reply {
 
 /* How often each of these happened (the contract, "Counts"). */
 struct tw__task_tally {
-    uint64_t done, failed, lapsed, back, died, dropped, skipped, coalesced, delivered, replaced;
+    uint64_t delivered, done, failed, lapsed, back, died, dropped, skipped, coalesced, replaced;
 };
 
 struct tw__task_outcome {
@@ -97,8 +103,9 @@ struct tw__task_outcome {
     uint64_t filed_ms;
     bool renewed; /* put: the payload is that of the call */
     bool clears_error, clears_worker;
-    bool fails;           /* the error of the call stays, with `dead` if a period has died, else with `task` */
-    struct tw__task dead; /* BURIED: a period has died, and becomes a task of its own with these numbers */
+    bool fails; /* the error of the call stays, with `dead` if a period has died, else with `task` */
+    struct tw__task
+        dead; /* BURIED: a period has died, and becomes a task of its own with these numbers; or NONE */
     struct tw__task_tally tally;
 };
 

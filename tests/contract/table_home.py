@@ -12,7 +12,7 @@ BEGIN = 10**12  # an absolute time
 FOREVER, TIME_MAX = 2**64 - 1, 253402300799999
 (PUT, MOVE, CANCEL, TAKE, TOUCH, DONE, FAIL, KILL, BACK, LAPSE, DUE, DELIVERED, REFUSED, PROMOTE, REPLAY,
  PURGE) = range(16)  # enum tw__task_verb
-NONE, FILED, TAKEN, REPLACED, BURIED = range(5)  # enum tw__task_stage
+NONE, FILED, TAKEN, BURIED, REPLACED = range(5)  # enum tw__task_stage
 NO, YES, MISSING, IS_DEAD, CANCELLED, AT_WORK, LATE, DIED = range(8)  # enum tw__task_reply
 MISSED = ["coalesce", "skip", "burst"]  # enum tw_missed
 TEXTS = {NO: "no", YES: "yes", MISSING: "gone", CANCELLED: "cancelled", AT_WORK: "at work",

@@ -17,20 +17,22 @@
 #include "server/shared.h"
 #include "server/strings.h"
 
-/* The task with an id, if the token is its token; else NULL. */
-static struct tw__redis_task *find_task(const struct tw__redis_queue *queue, RedisModuleString *name,
-                                        RedisModuleString *token)
+/* Lets the attempt with a token, of the task with an id, have this answer. Returns whether it is that of the
+ * task. */
+static bool answer(struct tw__redis_queue *queue, RedisModuleString *id, RedisModuleString *token,
+                   struct tw__redis_verb *verb, uint64_t now_ms, struct tw__task_outcome *outcome)
 {
-    struct tw__redis_task *task = tw__redis_changes_find(queue, name);
-    return task != NULL && tw__redis_lease_has_token(task, tw__redis_token_read(token)) ? task : NULL;
-}
-
-/* The same if the task is leased. */
-static struct tw__redis_task *find_leased(const struct tw__redis_queue *queue, RedisModuleString *name,
-                                          RedisModuleString *token)
-{
-    struct tw__redis_task *task = find_task(queue, name, token);
-    return task != NULL && tw__redis_task_is_leased(task) ? task : NULL;
+    struct tw__redis_task *task = tw__redis_changes_find(queue, id);
+    if (task == NULL)
+        return false;
+    struct tw__task_retry retry;
+    if (verb->call.verb == TW__TASK_FAIL) {
+        retry = tw__redis_workers_retry(task);
+        verb->retry = &retry;
+    }
+    verb->call.token = tw__redis_token_read(token);
+    tw__redis_lease_change(queue, task, verb, now_ms, &tw__redis_shared.log, outcome);
+    return outcome->reply != TW__TASK_NO;
 }
 
 /* ---- TW.ACK ---------------------------------------------------------------------------------------------- */
@@ -83,20 +85,13 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         return RedisModule_ReplyWithLongLong(ctx, 0);
     uint64_t now_ms = tw__redis_now_ms();
     struct foresight ahead = {.queue = queue, .pair = argv + 2, .count = argc / 2 - 1};
+    struct tw__redis_verb verb = {.call = {.verb = TW__TASK_DONE}};
+    struct tw__task_outcome outcome;
     for (int i = 2; i < argc; i += 2) {
         if (ahead.count > 1)
             look_ahead(&ahead, i / 2 - 1);
-        struct tw__redis_task *task = find_task(queue, argv[i], argv[i + 1]);
-        if (task == NULL)
-            continue;
-        tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed_periods(task));
-        if (tw__redis_task_stage(task) == TW__REDIS_REPLACED)
-            tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &tw__redis_shared.log);
-        else
-            tw__redis_lease_done(queue, task, now_ms, &tw__redis_shared.log);
-        done++;
+        done += answer(queue, argv[i], argv[i + 1], &verb, now_ms, &outcome);
     }
-    tw__redis_count(queue, TW__REDIS_DONE, (uint64_t)done);
     if (done > 0)
         tw__redis_changes_close(ctx, argv[1], "tw.ack");
     return RedisModule_ReplyWithLongLong(ctx, done);
@@ -106,7 +101,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 
 /* The arguments of one TW.NACK. */
 struct nack {
-    uint64_t at_ms; /* 0: after the backoff */
+    uint64_t at_ms;
     bool dead, back;
     bool time_given, text_given; /* IN or AT; ERROR */
     struct tw__redis_bytes error;
@@ -129,10 +124,7 @@ static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, 
 static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
     uint64_t now_ms;
-    if (!tw__redis_argument_time(ctx, argv, count, &now_ms, &nack->at_ms))
-        return false;
-    nack->at_ms += nack->at_ms == 0; /* AT 0 is a time too, and long past */
-    return true;
+    return tw__redis_argument_time(ctx, argv, count, &now_ms, &nack->at_ms);
 }
 
 /* Reads the option at argv[0] of `count` arguments, with its value. Returns how many arguments it takes, or 0
@@ -179,51 +171,19 @@ static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, s
     return true;
 }
 
-/* Fails the attempt. Returns the time of the next one, or 0 if the task is dead. */
-static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
-                           struct tw__redis_task *task, const struct nack *nack)
+/* Tells of the end of an attempt, and removes the dead tasks that are too many by now. */
+static void tell_end(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue, bool back,
+                     const struct tw__task_outcome *outcome)
 {
-    struct tw__redis_buffer *log = &tw__redis_shared.log;
-    uint64_t at_ms =
-        tw__redis_offer_fail(queue, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), log);
-    bool purged = at_ms == 0 && tw__redis_purge_excess(queue, log);
-    tw__redis_count(queue, TW__REDIS_FAILED, 1);
-    tw__redis_changes_close(ctx, name, at_ms == 0 ? "tw.dead" : "tw.nack");
+    bool died = outcome->reply == TW__TASK_DIED, ready = !died && !outcome->filed,
+         purged = died && tw__redis_purge_excess(queue, &tw__redis_shared.log);
+    if (ready)
+        tw__redis_workers_wake(queue);
+    tw__redis_changes_close(ctx, name, died ? "tw.dead" : back ? "tw.back" : "tw.nack");
+    if (ready)
+        tw__redis_keys_changed(ctx, name, "tw.ready");
     if (purged)
         tw__redis_keys_changed(ctx, name, "tw.purge");
-    return at_ms;
-}
-
-/* Gives the task back, until `at_ms` or, if that is 0, at once. Returns the time of its next attempt. */
-static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
-                          struct tw__redis_task *task, uint64_t at_ms)
-{
-    struct tw__redis_buffer *log = &tw__redis_shared.log;
-    uint64_t now_ms = tw__redis_now_ms();
-    bool at_once = at_ms == 0;
-    if (at_once) {
-        at_ms = tw__redis_task_due(tw__redis_lease_give_back(queue, task, now_ms, log));
-        tw__redis_workers_wake(queue);
-    } else {
-        tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
-    }
-    tw__redis_count(queue, TW__REDIS_BACK, 1);
-    tw__redis_changes_close(ctx, name, "tw.back");
-    if (at_once)
-        tw__redis_keys_changed(ctx, name, "tw.ready");
-    return at_ms == 0 ? 1 : at_ms; /* 0 would say that the task is dead */
-}
-
-/* Ends an attempt behind which a new task stands. It counts as what it is, and has no other effect. Returns
- * when the new task comes. */
-static uint64_t end_attempt(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
-                            struct tw__redis_task *task, bool back)
-{
-    uint64_t now_ms = tw__redis_now_ms(),
-             next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &tw__redis_shared.log);
-    tw__redis_count(queue, back ? TW__REDIS_BACK : TW__REDIS_FAILED, 1);
-    tw__redis_changes_close(ctx, name, back ? "tw.back" : "tw.nack");
-    return next_ms;
 }
 
 /* TW.NACK queue id token [[IN ms|AT unix-ms|DEAD] [ERROR text]|BACK [IN ms|AT unix-ms]] */
@@ -236,14 +196,18 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) || !read_nack(ctx, argv + 4, argc - 4, &nack) ||
         !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
-    if (task == NULL)
+    struct tw__task_outcome outcome;
+    struct tw__redis_verb verb = {.call = {.verb = nack.dead   ? TW__TASK_KILL
+                                                   : nack.back ? TW__TASK_BACK
+                                                               : TW__TASK_FAIL,
+                                           .timed = nack.time_given,
+                                           .at_ms = nack.at_ms},
+                                  .said = nack.error};
+    if (!answer(queue, argv[2], argv[3], &verb, tw__redis_now_ms(), &outcome))
         return RedisModule_ReplyWithNull(ctx);
-    bool replaced = tw__redis_task_stage(task) == TW__REDIS_REPLACED;
-    uint64_t at_ms = replaced    ? end_attempt(ctx, argv[1], queue, task, nack.back)
-                     : nack.back ? hand_back(ctx, argv[1], queue, task, nack.at_ms)
-                                 : end_failed(ctx, argv[1], queue, task, &nack);
-    return RedisModule_ReplyWithLongLong(ctx, (long long)at_ms);
+    tell_end(ctx, argv[1], queue, nack.back, &outcome);
+    uint64_t at_ms = outcome.value_ms + (outcome.value_ms == 0 && outcome.reply != TW__TASK_DIED);
+    return RedisModule_ReplyWithLongLong(ctx, (long long)at_ms); /* 0 says that the task is dead */
 }
 
 /* ---- TW.TOUCH -------------------------------------------------------------------------------------------- */
@@ -262,11 +226,10 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         !tw__redis_argument_option_ms(ctx, &options[0], &lease_ms) ||
         !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
-    if (task == NULL)
+    struct tw__redis_verb verb = {.call = {.verb = TW__TASK_TOUCH, .lease_ms = (uint32_t)lease_ms}};
+    struct tw__task_outcome outcome;
+    if (!answer(queue, argv[2], argv[3], &verb, tw__redis_clock_now(ctx), &outcome))
         return RedisModule_ReplyWithNull(ctx);
-    uint64_t now_ms = tw__redis_clock_now(ctx), end_ms = now_ms + lease_ms;
-    tw__redis_lease_extend(queue, task, (uint32_t)lease_ms, false, now_ms, &tw__redis_shared.log);
     tw__redis_changes_close(ctx, argv[1], "tw.touch");
-    return RedisModule_ReplyWithLongLong(ctx, (long long)end_ms);
+    return RedisModule_ReplyWithLongLong(ctx, (long long)outcome.value_ms);
 }

@@ -35,7 +35,7 @@ static bool begin_after(RedisModuleCtx *ctx, const struct tw__redis_queue *queue
                         struct tw__redis_task **task)
 {
     struct tw__redis_task *named = tw__redis_changes_find(queue, after);
-    if (named == NULL || tw__redis_task_stage(named) != TW__REDIS_DEAD)
+    if (named == NULL || tw__redis_task_stage(named) != TW__TASK_BURIED)
         return tw__redis_argument_error(ctx, after, "AFTER", "the id of a dead task");
     *task = tw__redis_place_next_dead(queue, named);
     return true;
@@ -83,7 +83,7 @@ static void gather_all(const struct tw__redis_queue *queue, struct tw__redis_nam
 static bool is_dead(const struct tw__redis_task *task, uint64_t now_ms)
 {
     (void)now_ms;
-    return tw__redis_task_stage(task) == TW__REDIS_DEAD;
+    return tw__redis_task_stage(task) == TW__TASK_BURIED;
 }
 
 /* Returns the number of tasks. */

@@ -133,7 +133,7 @@ static struct tw__redis_task *delivered_task(const struct tw__redis_queue *queue
         *misfit = "no task has the id of a change";
     else if (tw__redis_route_plan(tw__redis_route_of(queue->queues, task)).kind == TW__REDIS_WORKERS)
         *misfit = "a task without a target was delivered";
-    else if (tw__redis_task_stage(task) != TW__REDIS_WAITING)
+    else if (tw__redis_task_stage(task) != TW__TASK_FILED)
         *misfit = "a task that is leased or dead was delivered";
     else
         return task;

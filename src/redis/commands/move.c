@@ -80,12 +80,10 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 
 /* ---- TW.MOVE --------------------------------------------------------------------------------------------- */
 
-/* Returns whether the task is not dead, and the caller may write its target. If not, replies with an error. */
+/* Returns whether the caller may write the target of the task. If not, replies with an error. */
 static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
     struct tw__redis_caller caller;
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
-        return tw__redis_refuse(ctx, "ERR the task is dead: expected a replay, or a put in its place");
     tw__redis_caller_init(&caller, ctx);
     bool may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, task));
     if (!may)
@@ -127,14 +125,19 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return RedisModule_ReplyWithNull(ctx);
     if (!may_move(ctx, task))
         return REDISMODULE_OK;
-    bool moves = tw__redis_conditions_met(condition, task, due);
-    if (moves) {
-        tw__redis_place_prefetch(task);
-        tw__redis_lease_move(queue, task, due, now_ms, &tw__redis_shared.log);
+    struct tw__redis_verb verb = {.call = {.verb = TW__TASK_MOVE, .conditions = condition, .at_ms = due}};
+    struct tw__task_outcome outcome;
+    tw__redis_place_prefetch(task);
+    tw__redis_lease_change(queue, task, &verb, now_ms, &tw__redis_shared.log, &outcome);
+    if (outcome.reply == TW__TASK_IS_DEAD) {
+        tw__redis_refuse(ctx, "ERR the task is dead: expected a replay, or a put in its place");
+        return REDISMODULE_OK;
+    }
+    if (outcome.reply == TW__TASK_YES) {
         tw__redis_log_command(ctx, argv[1]);
         tw__redis_shared.counts.moved++;
         tw__redis_alarm_at(due);
         tw__redis_keys_changed(ctx, argv[1], "tw.move");
     }
-    return RedisModule_ReplyWithLongLong(ctx, moves);
+    return RedisModule_ReplyWithLongLong(ctx, outcome.reply == TW__TASK_YES);
 }

@@ -84,7 +84,9 @@ static size_t try_targets(struct tw__redis_vector *held, uint64_t now_ms)
 static size_t promote_named(struct tw__redis_queue *queue, const struct tw__redis_named *named,
                             uint64_t until_us)
 {
+    const struct tw__redis_verb promote = {.call = {.verb = TW__TASK_PROMOTE}};
     struct tw__redis_vector held = {.at = NULL};
+    struct tw__task_outcome outcome;
     size_t count = 0;
     for (size_t i = 0; i < named->count; i++) {
         struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
@@ -92,8 +94,8 @@ static size_t promote_named(struct tw__redis_queue *queue, const struct tw__redi
         if (task != NULL && task->place == TW__REDIS_IN_HELD) {
             tw__redis_vector_add(&held, task, &tw__redis_shared.queues->memory);
         } else if (task != NULL) {
-            tw__redis_lease_make_due(queue, task, named->now_ms, &tw__redis_shared.log);
-            count++;
+            tw__redis_lease_change(queue, task, &promote, named->now_ms, &tw__redis_shared.log, &outcome);
+            count += outcome.reply == TW__TASK_YES;
         }
         if ((big || (i + 1) % PROMOTE_LOOK == 0) && RedisModule_MonotonicMicroseconds() >= until_us)
             break;

@@ -111,7 +111,7 @@ static void file_into(RedisModuleCtx *ctx, const struct tw__redis_filing *filing
     if (!looks(filing))
         old = tw__redis_queue_find(queue, hash, tw__redis_task_id(task));
     tw__redis_lease_put(queue, task, route, hash, old, filing->now_ms);
-    tw__redis_count(queue, TW__REDIS_COUNT_REPLACED, old != NULL);
+    tw__redis_count(queue, TW__REDIS_REPLACED, old != NULL);
 }
 
 static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, struct tw__redis_queue *queue,

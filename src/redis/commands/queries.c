@@ -79,11 +79,7 @@ static void reply_payload(RedisModuleCtx *ctx, const struct tw__redis_task *task
  * made ready stays so if the clock is set back. */
 static enum tw_state state_of(const struct tw__redis_task *task, uint64_t next_ms, uint64_t now_ms)
 {
-    static const enum tw__task_stage stages[] = {[TW__REDIS_WAITING] = TW__TASK_FILED,
-                                                 [TW__REDIS_LEASED] = TW__TASK_TAKEN,
-                                                 [TW__REDIS_DEAD] = TW__TASK_BURIED,
-                                                 [TW__REDIS_REPLACED] = TW__TASK_TAKEN};
-    struct tw__task seen = {.stage = stages[tw__redis_task_stage(task)],
+    struct tw__task seen = {.stage = tw__redis_task_stage(task),
                             .next_ms = task->place == TW__REDIS_IN_READY ? 0 : next_ms};
     return tw__task_state(&seen, now_ms);
 }
@@ -103,7 +99,7 @@ static void reply_attempt(RedisModuleCtx *ctx, const struct tw__redis_task *task
     reply_named(ctx, "lapses", attempt.lapses);
     reply_named(ctx, "missed-periods", attempt.has_missed_periods ? attempt.missed_periods : 0);
     reply_text(ctx, "state", tw__task_state_name(state_of(task, next_ms, now_ms)));
-    reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__REDIS_REPLACED);
+    reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__TASK_REPLACED);
     reply_named(ctx, "next", next_ms);
     RedisModule_ReplyWithCString(ctx, "worker");
     reply_bytes(ctx, attempt.worker);

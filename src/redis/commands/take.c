@@ -99,25 +99,25 @@ static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
 
 /* ---- taking ---------------------------------------------------------------------------------------------- */
 
-static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct tw__redis_task *task)
+static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct tw__redis_task *task,
+                       const struct tw__task *numbers)
 {
     char token[TW__REDIS_TOKEN_TEXT];
-    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
     struct tw__redis_bytes id = tw__redis_task_id(task);
     struct tw__redis_payload payload = tw__redis_task_payload(task);
-    tw__redis_token_write(attempt.token, token);
+    tw__redis_token_write(numbers->token, token);
     RedisModule_ReplyWithArray(ctx, FIELDS);
     RedisModule_ReplyWithString(ctx, key);
     RedisModule_ReplyWithStringBuffer(ctx, id.at, id.size);
     RedisModule_ReplyWithStringBuffer(ctx, token, sizeof token);
-    RedisModule_ReplyWithLongLong(ctx, (long long)attempt.due);
-    RedisModule_ReplyWithLongLong(ctx, attempt.number);
+    RedisModule_ReplyWithLongLong(ctx, (long long)numbers->due_ms);
+    RedisModule_ReplyWithLongLong(ctx, numbers->attempt);
     RedisModule_ReplyWithArray(ctx, payload.count);
     while (payload.count > 0) {
         struct tw__redis_bytes string = tw__redis_payload_next(&payload);
         RedisModule_ReplyWithStringBuffer(ctx, string.at, string.size);
     }
-    RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_missed_periods(task));
+    RedisModule_ReplyWithLongLong(ctx, (long long)numbers->missed_periods);
 }
 
 /* Whether the call may go on with a further task. */
@@ -126,39 +126,37 @@ static bool may_take_more(const struct taking *take)
     return take->taken < take->count && take->bytes < TAKE_BYTES && take->passed < TW__TASK_DROPS_MAX;
 }
 
-/* Gives a ready task to the worker, and adds it to the reply. */
-static void lease_task(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
-                       struct tw__redis_queue *queue, struct tw__redis_task *task,
-                       const struct tw__task_turn *turn, uint64_t now_ms)
+/* Gives a ready task to the worker, and adds it to the reply; or passes over it. */
+static void take_ready(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
+                       struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms)
 {
-    struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
-    tw__redis_lateness_count_taken(task->parked.since_ms);
+    struct tw__task_outcome outcome;
+    struct tw__redis_verb verb = {
+        .call = {.verb = TW__TASK_TAKE, .token = tw__redis_token_new(), .lease_ms = (uint32_t)take->lease_ms},
+        .said = take->worker};
+    uint64_t since_ms = task->parked.since_ms;
+    task = tw__redis_lease_change(queue, task, &verb, now_ms, &tw__redis_shared.log, &outcome);
+    if (outcome.reply == TW__TASK_LATE) {
+        take->passed++;
+        return;
+    }
+    tw__redis_lateness_count_taken(since_ms);
     if (take->taken++ == 0)
         RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
-    task = tw__redis_lease_begin(queue, task, turn, &lease, now_ms, &tw__redis_shared.log);
     take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
-    reply_task(ctx, key, task);
+    reply_task(ctx, key, task, &outcome.task);
     tw__redis_shared.counts.taken++;
 }
 
 /* Gives ready tasks of one queue to the worker, or passes over them. Returns whether it has passed over any, so
  * that the call may look for others. */
-static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
-                       struct tw__redis_queue *queue, uint64_t now_ms)
+static bool take_of_queue(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
+                          struct tw__redis_queue *queue, uint64_t now_ms)
 {
     struct tw__redis_task *task;
     uint64_t passed = take->passed;
-    while (may_take_more(take) && (task = tw__redis_place_first_ready(queue)) != NULL) {
-        struct tw__task_turn turn = tw__redis_turn(queue->queues, task, now_ms);
-        tw__redis_count(queue, TW__REDIS_DROPPED, turn.dropped);
-        tw__redis_count(queue, TW__REDIS_SKIPPED, turn.skipped);
-        if (turn.calls) {
-            lease_task(ctx, take, key, queue, task, &turn, now_ms);
-        } else {
-            tw__redis_lease_pass_over(queue, task, &turn, now_ms, &tw__redis_shared.log);
-            take->passed++;
-        }
-    }
+    while (may_take_more(take) && (task = tw__redis_place_first_ready(queue)) != NULL)
+        take_ready(ctx, take, key, queue, task, now_ms);
     return take->passed > passed && may_take_more(take);
 }
 
@@ -187,7 +185,7 @@ static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString
     do {
         if (may_take_more(take))
             ready += tw__redis_offer_due(queue, take->count - take->taken, now_ms, &take->looks);
-    } while (lease_from(ctx, take, name, queue, now_ms));
+    } while (take_of_queue(ctx, take, name, queue, now_ms));
     bool left = queue->ready_count > 0 && (ready > 0 || take->passed == TW__TASK_DROPS_MAX);
     if (left)
         tw__redis_workers_wake(queue); /* others may wait for its tasks */

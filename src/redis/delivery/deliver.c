@@ -38,7 +38,7 @@
 
 #include <base/assert.h>
 #include <string.h>
-#include <task/ends.h>
+#include <task/state.h>
 
 #include "keyspace/keys.h"
 #include "purge.h"
@@ -153,36 +153,42 @@ static void await_slot(struct tw__redis_delivery *delivery)
     make_wait(delivery, &retry);
 }
 
-/* The last try was refused with `error`: the task is dead. A task that no Stream will ever take is dead as a
- * whole, even if it repeats. */
-static void give_up(struct tw__redis_delivery *delivery, bool series)
+/* The last try was refused with `error`: the task is dead, or its period. */
+static void give_up(struct tw__redis_delivery *delivery, const struct tw__task_outcome *outcome)
 {
-    struct tw__redis_queue *queue = delivery->queue;
     struct tw__redis_bytes error = {delivery->error, strlen(delivery->error)};
-    uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task) + 1;
-    tw__redis_count(queue, TW__REDIS_DIED, 1);
-    tw__redis_count(queue, TW__REDIS_COALESCED, series ? 0 : delivery->missed_periods);
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
-    (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(
-        queue, delivery->task, tries, error, delivery->now_ms, tw__redis_batch_log(delivery->batch, queue));
-    tw__redis_purge_after_death(delivery->batch, queue);
+    tw__redis_lease_settle(delivery->queue, delivery->task, outcome, error, delivery->now_ms,
+                           tw__redis_batch_log(delivery->batch, delivery->queue));
+    tw__redis_purge_after_death(delivery->batch, delivery->queue);
+}
+
+/* A task that no Stream will ever take is dead at once, and as a whole, even if it repeats. */
+static void refuse_for_ever(struct tw__redis_delivery *delivery)
+{
+    struct tw__task numbers = tw__redis_late_numbers(delivery);
+    struct tw__task_outcome outcome;
+    numbers.every_ms = 0;
+    numbers.retry.tries = 1;
+    tw__task_change(&numbers, &(struct tw__task_call){.verb = TW__TASK_REFUSED}, delivery->now_ms, &outcome);
+    give_up(delivery, &outcome);
 }
 
 /* A permanent refusal: one more try is counted, for this task and for all tasks that are held behind it. */
 static void refused(struct tw__redis_delivery *delivery)
 {
-    uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
-    struct tw__task_retry retry = tw__redis_config_target_retry(&delivery->plan.retry);
-    bool last = tw__task_failure_kills(tries + 1, 0, retry.tries);
-    if (!last || delivery->missed_periods > 0) /* its death needs no more than these periods */
-        tw__redis_late_refused(delivery);
-    if (last) {
-        give_up(delivery, false);
+    struct tw__task numbers = tw__redis_late_numbers(delivery);
+    struct tw__task_outcome outcome;
+    numbers.retry = tw__redis_config_target_retry(&delivery->plan.retry);
+    tw__task_change(&numbers, &(struct tw__task_call){.verb = TW__TASK_REFUSED}, delivery->now_ms, &outcome);
+    if (outcome.reply == TW__TASK_DIED) {
+        give_up(delivery, &outcome);
         return;
     }
-    if (tries == 0)
+    tw__redis_late_refused(delivery, numbers.missed_periods);
+    if (numbers.attempt == 0)
         delivery->route->wait_ms = 0; /* the wait of another task does not count */
-    make_wait(delivery, &retry);
+    make_wait(delivery, &numbers.retry);
     delivery->route->waits++;
 }
 
@@ -193,7 +199,6 @@ static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
     case TW__REDIS_DEFER_NONE:
         tw__redis_lateness_count(delivery->late_since_ms);
         delivery->route->wait_ms = 0;
-        tw__redis_count(delivery->queue, TW__REDIS_DELIVERED, 1);
         tw__redis_late_done(delivery);
         break;
     case TW__REDIS_DEFER_SLOT:
@@ -226,7 +231,7 @@ static enum tw__redis_defer deliver_to_target(struct tw__redis_delivery *deliver
 {
     if (tw__redis_size_is_too_big(delivery)) {
         tw__redis_size_error(delivery); /* the size is known, so there is no first try */
-        give_up(delivery, true);
+        refuse_for_ever(delivery);
         return TW__REDIS_DEFER_NONE;
     }
     return call_target(delivery) == TW__REDIS_GONE ? TW__REDIS_DEFER_NONE : decide(delivery);

@@ -109,10 +109,14 @@ void tw__redis_size_error(struct tw__redis_delivery *delivery);
  * dropped. */
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery);
 
-/* The target has refused the task: its call has begun, and keeps `missed_periods` of the delivery. The first
- * refusal is logged, so that a restart does not make the call anew, and each further one is not. The block of
- * the task may be another one afterwards. Requires: the task is filed nowhere. */
-void tw__redis_late_refused(struct tw__redis_delivery *delivery);
+/* The numbers of the task while its target answers: with the tries of the target, and the missed periods of the
+ * call in the periods that the task has by now. */
+struct tw__task tw__redis_late_numbers(const struct tw__redis_delivery *delivery);
+
+/* The target has refused the task: its call has begun, and keeps these missed periods. The first refusal is
+ * logged, so that a restart does not make the call anew, and each further one is not. The block of the task may
+ * be another one afterwards. Requires: the task is filed nowhere. */
+void tw__redis_late_refused(struct tw__redis_delivery *delivery, uint64_t missed_periods);
 
 /* Ends a delivery: the task leaves, or is filed for its next time. Requires: the task is filed nowhere. */
 void tw__redis_late_done(struct tw__redis_delivery *delivery);

@@ -1,40 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 #include "delivery.h"
 
-#include <task/ends.h>
+#include <task/periods.h>
+#include <task/state.h>
 
 #include "queues/change.h"
+#include "queues/lease.h"
 #include "queues/queue.h"
-#include "queues/route.h"
+
+/* The task leaves, or is filed for its next period, as an outcome says. */
+static void leave_or_rearm(const struct tw__redis_delivery *delivery, const struct tw__task_outcome *outcome)
+{
+    const struct tw__task *numbers = &outcome->task;
+    tw__redis_lease_count(delivery->queue, &outcome->tally);
+    if (numbers->stage == TW__TASK_NONE)
+        tw__redis_batch_leave(delivery->batch, delivery->queue, delivery->task);
+    else
+        tw__redis_batch_rearm(delivery->batch, delivery->queue, delivery->task, numbers->due_ms, numbers->times,
+                              delivery->now_ms);
+}
 
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 {
-    struct tw__task_turn turn = tw__redis_turn(tw__redis_shared.queues, delivery->task, delivery->now_ms);
-    delivery->missed_periods = turn.missed_periods;
-    delivery->every = tw__redis_task_every(delivery->task);
-    if (turn.dropped + turn.skipped == 0)
-        return false;
-    tw__redis_count(delivery->queue, TW__REDIS_DROPPED, turn.dropped);
-    tw__redis_count(delivery->queue, TW__REDIS_SKIPPED, turn.skipped);
-    if (turn.ends)
-        tw__redis_batch_leave(delivery->batch, delivery->queue, delivery->task);
-    else
-        tw__redis_batch_rearm(delivery->batch, delivery->queue, delivery->task, turn.due,
-                              tw__redis_task_times(delivery->task), delivery->now_ms);
-    return true;
+    struct tw__task numbers = tw__redis_lease_numbers(tw__redis_shared.queues, delivery->task);
+    struct tw__task_outcome outcome;
+    uint64_t now_ms = delivery->now_ms > numbers.next_ms ? delivery->now_ms : numbers.next_ms;
+    tw__task_change(&numbers, &(struct tw__task_call){.verb = TW__TASK_DUE}, now_ms, &outcome);
+    delivery->missed_periods = outcome.task.missed_periods;
+    delivery->every = numbers.every_ms;
+    bool passes = outcome.filed || outcome.task.stage == TW__TASK_NONE;
+    if (passes)
+        leave_or_rearm(delivery, &outcome);
+    return passes;
 }
 
-/* The missed periods of the call, in the periods that the task has now. */
-static uint64_t missed_periods_now(const struct tw__redis_delivery *delivery)
+struct tw__task tw__redis_late_numbers(const struct tw__redis_delivery *delivery)
 {
-    return tw__task_missed_periods_renewed(delivery->missed_periods, delivery->every,
-                                           tw__redis_task_every(delivery->task));
+    struct tw__task numbers = tw__redis_lease_numbers(tw__redis_shared.queues, delivery->task);
+    numbers.attempt = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
+    numbers.missed_periods =
+        tw__task_missed_periods_renewed(delivery->missed_periods, delivery->every, numbers.every_ms);
+    return numbers;
 }
 
-void tw__redis_late_refused(struct tw__redis_delivery *delivery)
+void tw__redis_late_refused(struct tw__redis_delivery *delivery, uint64_t missed_periods)
 {
     struct tw__redis_task *task = delivery->task;
-    uint64_t missed_periods = missed_periods_now(delivery);
     struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
     if (attempt.has_missed_periods && attempt.missed_periods == missed_periods)
         return;
@@ -47,13 +58,8 @@ void tw__redis_late_refused(struct tw__redis_delivery *delivery)
 
 void tw__redis_late_done(struct tw__redis_delivery *delivery)
 {
-    struct tw__redis_task *task = delivery->task;
-    uint64_t every = tw__redis_task_every(task), left = tw__task_calls_left(every, tw__redis_task_times(task)),
-             next =
-                 tw__task_next_call(tw__redis_task_first_due(task), missed_periods_now(delivery), every, left);
-    tw__redis_count(delivery->queue, TW__REDIS_COALESCED, delivery->missed_periods);
-    if (next == TW__TASK_FOREVER)
-        tw__redis_batch_leave(delivery->batch, delivery->queue, task);
-    else
-        tw__redis_batch_rearm(delivery->batch, delivery->queue, task, next, left, delivery->now_ms);
+    struct tw__task numbers = tw__redis_late_numbers(delivery);
+    struct tw__task_outcome outcome;
+    tw__task_change(&numbers, &(struct tw__task_call){.verb = TW__TASK_DELIVERED}, delivery->now_ms, &outcome);
+    leave_or_rearm(delivery, &outcome);
 }

@@ -7,7 +7,6 @@
 #include "workers.h"
 
 #include <base/assert.h>
-#include <task/ends.h>
 
 #include "purge.h"
 #include "queues/lease.h"
@@ -35,7 +34,7 @@ void tw__redis_offer(struct tw__redis_delivery *delivery)
 static bool is_for_workers(const struct tw__redis_queue *queue, const struct tw__redis_task *task)
 {
     const struct tw__redis_route *route = tw__redis_route_of(queue->queues, task);
-    return route->queue == queue && tw__redis_task_stage(task) == TW__REDIS_WAITING &&
+    return route->queue == queue && tw__redis_task_stage(task) == TW__TASK_FILED &&
            tw__redis_route_plan(route).kind == TW__REDIS_WORKERS;
 }
 
@@ -88,65 +87,22 @@ uint64_t tw__redis_offer_due(struct tw__redis_queue *queue, uint64_t count, uint
     return offered;
 }
 
-/* The task dies, with its last error. Returns 0. */
-static uint64_t die(struct tw__redis_queue *queue, struct tw__redis_task *task, struct tw__redis_bytes error,
-                    uint64_t now_ms, struct tw__redis_buffer *log)
-{
-    tw__redis_count(queue, TW__REDIS_DIED, 1);
-    tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed_periods(task));
-    tw__redis_lease_kill(queue, task, tw__redis_task_attempt(task).number, error, now_ms, log);
-    return 0;
-}
-
-static struct tw__task_retry retry_of(const struct tw__redis_task *task)
+struct tw__task_retry tw__redis_workers_retry(const struct tw__redis_task *task)
 {
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     return tw__redis_config_retry(&plan.retry);
 }
 
-/* The time after the wait that follows an attempt. */
-static uint64_t after_wait(uint64_t end_ms, const struct tw__task_retry *retry,
-                           const struct tw__redis_attempt *attempt)
+/* The lease has run out. Returns whether the task has died. */
+static bool lapse(struct tw__redis_delivery *delivery)
 {
-    return tw__task_retry_at(retry, tw__task_failure(attempt->number, attempt->lapses), attempt->token, end_ms);
-}
-
-uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                              struct tw__redis_bytes error, uint64_t at_ms, bool last, uint64_t now_ms,
-                              struct tw__redis_buffer *log)
-{
-    struct tw__task_retry retry = retry_of(task);
-    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
-    if (last || tw__task_failure_kills(attempt.number, attempt.lapses, retry.tries))
-        return die(queue, task, error, now_ms, log);
-    if (at_ms == 0)
-        at_ms = after_wait(now_ms, &retry, &attempt);
-    tw__redis_lease_fail(queue, task, false, error, at_ms, now_ms, log);
-    return at_ms;
-}
-
-/* The lease has run out. The wait begins at its end, whenever that is noticed. Returns whether the task has
- * died. */
-static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_attempt *attempt)
-{
-    struct tw__redis_task *task = delivery->task;
-    struct tw__redis_buffer *log = tw__redis_batch_log(delivery->batch, delivery->queue);
-    struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
-    uint64_t end_ms = tw__redis_task_due(task), now_ms = delivery->now_ms;
-    tw__redis_count(delivery->queue, TW__REDIS_LAPSED, 1);
-    if (attempt->stage == TW__REDIS_REPLACED) {
-        tw__redis_lease_end_replaced(delivery->queue, task, end_ms < now_ms ? end_ms : now_ms, now_ms, log);
-        return false;
-    }
-    tw__redis_lease_count_lapse(task);
-    if (tw__task_lapse_kills(attempt->lapses + 1)) {
-        die(delivery->queue, task, error, now_ms, log);
-        return true;
-    }
-    struct tw__task_retry retry = retry_of(task);
-    uint64_t at_ms = after_wait(end_ms < now_ms ? end_ms : now_ms, &retry, attempt);
-    tw__redis_lease_fail(delivery->queue, task, true, error, at_ms, now_ms, log);
-    return false;
+    struct tw__task_retry retry = tw__redis_workers_retry(delivery->task);
+    struct tw__redis_verb verb = {
+        .call = {.verb = TW__TASK_LAPSE}, .retry = &retry, .said = {lease_ran_out, sizeof lease_ran_out - 1}};
+    struct tw__task_outcome outcome;
+    tw__redis_lease_change(delivery->queue, delivery->task, &verb, delivery->now_ms,
+                           tw__redis_batch_log(delivery->batch, delivery->queue), &outcome);
+    return outcome.reply == TW__TASK_DIED;
 }
 
 enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
@@ -167,11 +123,10 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
     tw__redis_batch_tell(delivery->batch, queue, TW__REDIS_TELL_CHANGED);
     if (tw__redis_task_due(task) <= tw__redis_shared.serving_since_ms && !attempt.renewed) {
         tw__redis_shared.counts.renewed++;
-        tw__redis_lease_extend(queue, task, attempt.lease_ms, true, delivery->now_ms,
-                               tw__redis_batch_log(delivery->batch, queue));
+        tw__redis_lease_renew(queue, task, delivery->now_ms, tw__redis_batch_log(delivery->batch, queue));
         return TW__REDIS_DEFER_NONE;
     }
-    if (lapse(delivery, &attempt))
+    if (lapse(delivery))
         tw__redis_purge_after_death(delivery->batch, queue);
     return TW__REDIS_DEFER_NONE;
 }

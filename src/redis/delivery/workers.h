@@ -43,12 +43,7 @@ uint64_t tw__redis_offer_due(struct tw__redis_queue *queue, uint64_t count, uint
  * is then filed nowhere, as before. */
 enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery);
 
-/* Ends an attempt that has failed with an error: the task waits for its next attempt, at `at_ms` or, if that
- * is 0, after its backoff; or it is dead, if this was its last attempt or `last` is true. Adds what it does
- * to `log`. Returns when the next attempt is, or 0 if the task is dead: then the caller removes those that are
- * too many (purge.h). Requires: the task is leased. */
-uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                              struct tw__redis_bytes error, uint64_t at_ms, bool last, uint64_t now_ms,
-                              struct tw__redis_buffer *log);
+/* How often and when the attempts of a task are made again: as its caller or the settings say. */
+struct tw__task_retry tw__redis_workers_retry(const struct tw__redis_task *task);
 
 #endif

@@ -6,7 +6,7 @@
  *                 and has_missed_periods
  *     elsewhere:  the first number, the same as varints, worker and error, each with its size, `next` if any,
  *                 `missed_periods` if any
- *     first byte: the stage, plus 4 if the lease was renewed, plus 8 for each lapse
+ *     first byte: the stage, from FILED on, plus 4 if the lease was renewed, plus 8 for each lapse
  *     first number: the first byte, plus 256 if there is `next`, plus 512 if there is `missed_periods`
  *
  * `next` is a number of its own only if it is not `due`: before the take the task was a retry, was given back
@@ -14,6 +14,7 @@
  */
 #include "attempt.h"
 
+#include <base/assert.h>
 #include <string.h>
 
 enum {
@@ -28,26 +29,29 @@ _Static_assert(TW__REDIS_BEGUN_MAX < UINT32_C(1) << 30, "the attempts fit below 
 
 void tw__redis_attempt_unbegin(struct tw__redis_attempt *attempt)
 {
-    if (attempt->stage == TW__REDIS_REPLACED)
+    if (attempt->stage == TW__TASK_REPLACED)
         attempt->number = 0; /* it was that of an older task */
-    attempt->number -= attempt->stage == TW__REDIS_LEASED && attempt->number > 0;
+    attempt->number -= attempt->stage == TW__TASK_TAKEN && attempt->number > 0;
     /* The next take counts them anew, but a call that a target has refused goes on. */
-    attempt->has_missed_periods &= attempt->number > 0 || attempt->stage == TW__REDIS_WAITING;
-    attempt->stage = TW__REDIS_WAITING;
-    attempt->has_next = false;
+    attempt->has_missed_periods &= attempt->number > 0 || attempt->stage == TW__TASK_FILED;
+    attempt->stage = TW__TASK_FILED;
+    attempt->renewed = attempt->has_next = false;
     attempt->token = 0;
+    attempt->lease_ms = 0;
     attempt->worker.size = 0;
 }
 
 /* The first byte of an attempt state. */
 static unsigned pack_first(const struct tw__redis_attempt *attempt)
 {
-    return (unsigned)attempt->stage + (attempt->renewed ? RENEWED : 0) + LAPSE * attempt->lapses;
+    TW_ASSERT(attempt->stage != TW__TASK_NONE);
+    return (unsigned)attempt->stage - TW__TASK_FILED + (attempt->renewed ? RENEWED : 0) +
+           LAPSE * attempt->lapses;
 }
 
 static void set_first(struct tw__redis_attempt *attempt, unsigned first)
 {
-    attempt->stage = (enum tw__redis_stage)(first % TW__REDIS_STAGES);
+    attempt->stage = (enum tw__task_stage)(first % TW__REDIS_STAGES + TW__TASK_FILED);
     attempt->renewed = (first & RENEWED) != 0;
     attempt->lapses = first / LAPSE;
 }
@@ -106,8 +110,7 @@ static void take_before(struct tw__redis_reader *reader, struct tw__redis_attemp
 {
     uint64_t away = tw__redis_reader_number(reader, UINT64_MAX);
     attempt->next = tw__redis_attempt_at(attempt, away);
-    if (attempt->stage != TW__REDIS_LEASED || attempt->next == attempt->due ||
-        attempt->next > TW__TASK_TIME_MAX)
+    if (attempt->stage != TW__TASK_TAKEN || attempt->next == attempt->due || attempt->next > TW__TASK_TIME_MAX)
         reader->at = NULL;
 }
 
@@ -115,7 +118,7 @@ static void take_before(struct tw__redis_reader *reader, struct tw__redis_attemp
 static void take_missed_periods(struct tw__redis_reader *reader, struct tw__redis_attempt *attempt)
 {
     attempt->missed_periods = tw__redis_reader_number(reader, INT64_MAX);
-    if (attempt->stage == TW__REDIS_DEAD || attempt->stage == TW__REDIS_REPLACED)
+    if (attempt->stage == TW__TASK_BURIED || attempt->stage == TW__TASK_REPLACED)
         reader->at = NULL;
 }
 
@@ -123,9 +126,9 @@ static void take_missed_periods(struct tw__redis_reader *reader, struct tw__redi
  * could end it. That attempt has not lapsed, and a new task behind it has no lapses. */
 static bool attempts_fit(const struct tw__redis_attempt *attempt)
 {
-    uint32_t most = attempt->stage == TW__REDIS_DEAD ? TW__REDIS_LAPSES_LAST : TW__REDIS_LAPSES_LAST - 1;
-    bool leased = tw__redis_stage_is_leased(attempt->stage);
-    if (attempt->lapses > (attempt->stage == TW__REDIS_REPLACED ? 0 : most) || (leased && attempt->token == 0))
+    uint32_t most = attempt->stage == TW__TASK_BURIED ? TW__REDIS_LAPSES_LAST : TW__REDIS_LAPSES_LAST - 1;
+    bool leased = tw__task_stage_is_leased(attempt->stage);
+    if (attempt->lapses > (attempt->stage == TW__TASK_REPLACED ? 0 : most) || (leased && attempt->token == 0))
         return false;
     return attempt->number >= attempt->lapses + leased;
 }

@@ -25,25 +25,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <task/limits.h>
+#include <task/task.h>
 
 #include "bytes.h"
 
-enum tw__redis_stage {
-    TW__REDIS_WAITING, /* for its due time or its next attempt; or ready */
-    TW__REDIS_LEASED,
-    TW__REDIS_DEAD,
-    TW__REDIS_REPLACED /* leased, and the task is a newer one, which waits for the end of the lease */
-};
-
 struct tw__redis_attempt {
-    enum tw__redis_stage stage;
-    bool renewed;      /* the lease ran out while nobody could have served it, and has begun anew */
+    enum tw__task_stage stage; /* not NONE */
+    bool renewed;              /* the lease ran out while nobody could have served it, and has begun anew */
     uint64_t due;      /* the task itself is filed for another time: the end of the lease, the next attempt */
     uint64_t token;    /* of the last lease, which may acknowledge the task; 0: there is none */
-    uint32_t lease_ms; /* the length of the lease */
+    uint32_t lease_ms; /* the length of the lease; 0: none is under way */
     uint32_t number;   /* attempts that have begun; REPLACED: of the old task */
     uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST; REPLACED: 0 */
-    bool has_next;     /* LEASED: the task waited for `next` before it was taken, and not for `due` */
+    bool has_next;     /* TAKEN: the task waited for `next` before it was taken, and not for `due` */
     uint64_t next;
     /* The call has begun, and stands for so many further periods; otherwise for none. The call of a task with a
      * target begins when the target refuses it. */
@@ -59,14 +53,8 @@ enum { TW__REDIS_BEGUN_MAX = TW__TASK_TRIES_MAX + TW__TASK_LAPSES_MAX };
 enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
 
 /* The bytes of an attempt state without its two strings, as they lie in a task; the stages that the first byte
- * tells. */
+ * tells: all but NONE. */
 enum { TW__REDIS_ATTEMPT_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t), TW__REDIS_STAGES = 4 };
-
-/* Whether an attempt is under way. */
-static inline bool tw__redis_stage_is_leased(enum tw__redis_stage stage)
-{
-    return stage == TW__REDIS_LEASED || stage == TW__REDIS_REPLACED;
-}
 
 /* The time for which a task was filed before its first attempt, or before the one that is under way. */
 static inline uint64_t tw__redis_attempt_before(const struct tw__redis_attempt *attempt)
@@ -99,9 +87,9 @@ void tw__redis_attempt_pack(char *at, const struct tw__redis_attempt *attempt);
 /* Reads an attempt state. Its strings, `next` and `missed_periods` are not set. */
 struct tw__redis_attempt tw__redis_attempt_unpack(const char *at);
 /* The stage alone. */
-static inline enum tw__redis_stage tw__redis_attempt_stage(const char *at)
+static inline enum tw__task_stage tw__redis_attempt_stage(const char *at)
 {
-    return (enum tw__redis_stage)((uint8_t)*at % TW__REDIS_STAGES);
+    return (enum tw__task_stage)((uint8_t)*at % TW__REDIS_STAGES + TW__TASK_FILED);
 }
 
 /* Write an attempt state with its strings to a file or a replica, and read it again. Numbers out of range are a

@@ -55,12 +55,12 @@ void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw_
 }
 
 void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
-                               const struct tw__redis_task *task)
+                               const struct tw__redis_task *task, uint64_t due_ms)
 {
     uint64_t times = tw__redis_task_times(task);
     tw__redis_buffer_put_number(buffer, OF_NEXT, &queues->memory);
     tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
-    tw__redis_buffer_put_number(buffer, tw__redis_task_due(task), &queues->memory);
+    tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
     tw__redis_buffer_put_number(buffer, times == TW__REDIS_FOR_EVER ? 0 : times, &queues->memory);
 }
 
@@ -111,7 +111,7 @@ static uint64_t take_time(struct tw__redis_reader *reader)
 /* Whether a task goes on waiting for the same time. Then it keeps its place in the order. */
 static bool waits_on(const struct tw__redis_task *task, const struct tw__redis_attempt *attempt, uint64_t time)
 {
-    return attempt->stage == TW__REDIS_WAITING && tw__redis_task_stage(task) == TW__REDIS_WAITING &&
+    return attempt->stage == TW__TASK_FILED && tw__redis_task_stage(task) == TW__TASK_FILED &&
            tw__redis_task_due(task) == time;
 }
 
@@ -143,7 +143,7 @@ static void take_dead_copy(struct tw__redis_queue *queue, struct tw__redis_reade
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
     uint64_t died_ms = take_time(reader);
     struct tw__redis_attempt attempt = tw__redis_attempt_take(reader);
-    if (attempt.stage != TW__REDIS_DEAD)
+    if (attempt.stage != TW__TASK_BURIED)
         reader->at = NULL;
     if (reader->at == NULL)
         return;
@@ -198,7 +198,7 @@ static void take_unbegun(struct tw__redis_queue *queue, struct tw__redis_reader 
     uint64_t time = take_time(reader);
     if (reader->at == NULL)
         return;
-    if (task == NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED) {
+    if (task == NULL || tw__redis_task_stage(task) != TW__TASK_TAKEN) {
         misfit(reader, task);
         return;
     }

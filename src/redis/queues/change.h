@@ -18,12 +18,12 @@ void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redi
 void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                     struct tw__redis_bytes from, const struct tw__redis_task *dead);
 
-/* Adds that a task has left its queue; and that a repeating task waits for its next period, without an
- * attempt state. */
+/* Adds that a task has left its queue; and that a repeating task, which has its new `times`, waits for its next
+ * period at `due_ms`, without an attempt state. */
 void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task);
 void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
-                               const struct tw__redis_task *task);
+                               const struct tw__redis_task *task, uint64_t due_ms);
 
 /* Adds that a task waits for `due_ms` as if it had just been put. A time that has passed makes it ready. */
 void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,

@@ -23,10 +23,10 @@ static int check_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct places *places = arg;
     const struct tw__redis_task *task = tw__redis_task_of_timer(timer);
-    enum tw__redis_stage stage = tw__redis_task_stage(task);
-    if (task->place != places->place || stage == TW__REDIS_DEAD)
+    enum tw__task_stage stage = tw__redis_task_stage(task);
+    if (task->place != places->place || stage == TW__TASK_BURIED)
         places->fault = "P2: a task in a wheel says that it is elsewhere, or is dead";
-    else if (tw__redis_stage_is_leased(stage) != (places->place == TW__REDIS_IN_LEASES))
+    else if (tw__task_stage_is_leased(stage) != (places->place == TW__REDIS_IN_LEASES))
         places->fault = "P2: a leased task is in another wheel than that of leases, or the reverse";
     return places->fault != NULL;
 }
@@ -56,7 +56,7 @@ static uint64_t check_line(struct places *places, const struct tw__link *line, e
             places->fault = "P2: a task in a line says that it is elsewhere";
         else if (route != NULL && tw__redis_route_of(places->queues, task) != route)
             places->fault = "P2: a task in the line of another route than its own";
-        else if ((tw__redis_task_stage(task) == TW__REDIS_DEAD) != (place == TW__REDIS_IN_DEAD))
+        else if ((tw__redis_task_stage(task) == TW__TASK_BURIED) != (place == TW__REDIS_IN_DEAD))
             places->fault = "P2: a task is in the line of dead tasks, and not dead, or the reverse";
         else if (place == TW__REDIS_IN_LINE && task->parked.due > places->queues->lined_ms)
             places->fault = "P6: a task in a line is due later than the lines tell";
@@ -182,7 +182,7 @@ static void add_share(struct blocks *blocks, struct tw__redis_share *share)
     for (uint32_t i = 0; i < share->users && blocks->fault == NULL; i++) {
         if (tw__redis_task_share(share->user[i]) != share)
             blocks->fault = "U1: a user of a payload has another payload";
-        dead += tw__redis_task_stage(share->user[i]) == TW__REDIS_DEAD;
+        dead += tw__redis_task_stage(share->user[i]) == TW__TASK_BURIED;
     }
     if (blocks->fault == NULL && dead != share->dead)
         blocks->fault = "U2: the count of dead users of a payload is wrong";

@@ -361,9 +361,8 @@ static bool is_logged(const struct reader *reader, const struct tw__redis_task_p
     if (reader->bytes.at != reader->bytes.end || plan->share != NULL)
         return false;
     return reader->logged->renews ||
-           (plan->tries == 0 &&
-            (attempt == NULL || (attempt->stage == TW__REDIS_WAITING && attempt->number == 0 &&
-                                 attempt->token == 0 && !attempt->has_missed_periods)));
+           (plan->tries == 0 && (attempt == NULL || (attempt->stage == TW__TASK_FILED && attempt->number == 0 &&
+                                                     attempt->token == 0 && !attempt->has_missed_periods)));
 }
 
 /* Why a task of the log does not fit the one with its id, which may be NULL. Returns NULL if it does. */
@@ -373,7 +372,7 @@ static const char *misfit_of(const struct reader *reader, const struct tw__redis
     if (reader->logged->renews)
         return tw__redis_keep_fits(reader->queue, old, route) ? NULL : "no task with its id can be renewed so";
     bool keeps = plan->attempt != NULL;
-    return !keeps || (old != NULL && tw__redis_task_stage(old) == TW__REDIS_WAITING)
+    return !keeps || (old != NULL && tw__redis_task_stage(old) == TW__TASK_FILED)
                ? NULL
                : "no task with its id has times to keep";
 }

@@ -19,15 +19,6 @@
 
 /* ---- deciding -------------------------------------------------------------------------------------------- */
 
-static enum tw__task_stage stage_of(const struct tw__redis_task *task)
-{
-    static const enum tw__task_stage of_stage[] = {[TW__REDIS_WAITING] = TW__TASK_FILED,
-                                                   [TW__REDIS_LEASED] = TW__TASK_TAKEN,
-                                                   [TW__REDIS_DEAD] = TW__TASK_BURIED,
-                                                   [TW__REDIS_REPLACED] = TW__TASK_REPLACED};
-    return task == NULL ? TW__TASK_NONE : of_stage[tw__redis_task_stage(task)];
-}
-
 /* LEFT is an option of a List. */
 static uint8_t kind_of(const struct tw__redis_plan *plan)
 {
@@ -48,8 +39,8 @@ struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queue
     if (old == NULL)
         return keep;
     bool both_repeat = every > 0 && tw__redis_task_every(old) > 0;
-    keep.how =
-        tw__task_keepdue(stage_of(old), both_repeat, is_elsewhere(tw__redis_route_of(queues, old), plan));
+    keep.how = tw__task_keepdue(tw__redis_task_stage(old), both_repeat,
+                                is_elsewhere(tw__redis_route_of(queues, old), plan));
     if (keep.how == TW__TASK_KEEPDUE_NOW)
         keep.due = now_ms;
     else if (keep.how != TW__TASK_KEEPDUE_GIVEN)
@@ -65,10 +56,10 @@ struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queue
 bool tw__redis_keep_fits(const struct tw__redis_queue *queue, const struct tw__redis_task *old,
                          const struct tw__redis_route *route)
 {
-    if (old == NULL || tw__redis_task_stage(old) == TW__REDIS_DEAD)
+    if (old == NULL || tw__redis_task_stage(old) == TW__TASK_BURIED)
         return false;
     struct tw__redis_plan plan = tw__redis_route_plan(route);
-    return tw__redis_task_stage(old) == TW__REDIS_REPLACED ||
+    return tw__redis_task_stage(old) == TW__TASK_REPLACED ||
            !is_elsewhere(tw__redis_route_of(queue->queues, old), &plan);
 }
 
@@ -93,7 +84,8 @@ static struct tw__redis_task *with_next(struct tw__redis_task *task, uint64_t du
                                         const struct tw__redis_memory *memory)
 {
     if (next != due) {
-        struct tw__redis_attempt attempt = {.due = due, .worker = {"", 0}, .error = {"", 0}};
+        struct tw__redis_attempt attempt = {
+            .stage = TW__TASK_FILED, .due = due, .worker = {"", 0}, .error = {"", 0}};
         struct tw__redis_task *copy = tw__redis_task_with_attempt(task, &attempt, memory);
         memory->free(task);
         task = copy;
@@ -110,7 +102,7 @@ void tw__redis_keep_put(struct tw__redis_queue *queue, struct tw__redis_task *ta
         renew_in_place(queue, old, task, route);
         return;
     }
-    TW_ASSERT(how == TW__TASK_KEEPDUE_SAME_TIMES && tw__redis_task_stage(old) == TW__REDIS_WAITING);
+    TW_ASSERT(how == TW__TASK_KEEPDUE_SAME_TIMES && tw__redis_task_stage(old) == TW__TASK_FILED);
     uint64_t next = tw__redis_place_next(queue->queues, old, now_ms); /* of a held task that of its target */
     task = with_next(task, tw__redis_task_first_due(old), next, &queue->queues->memory);
     tw__redis_queue_put(queue, task, route, hash, old, now_ms);

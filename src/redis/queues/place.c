@@ -132,7 +132,7 @@ uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct
 uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
                               uint64_t now_ms)
 {
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
+    if (tw__redis_task_stage(task) == TW__TASK_BURIED)
         return 0;
     if (task->place != TW__REDIS_IN_HELD)
         return tw__redis_place_due(queues, task);
@@ -321,7 +321,7 @@ static void file_task(struct tw__redis_queues *queues, struct tw__redis_task *ta
     due_ms = file_time(task, due_ms, now_ms);
     if (!tw__redis_task_is_leased(task)) /* which may be given back, and then has its old place */
         task->order = queues->order++;
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD) {
+    if (tw__redis_task_stage(task) == TW__TASK_BURIED) {
         tw__redis_task_set_due(task, due_ms);
         file_dead(queues, task);
         return;
@@ -587,7 +587,7 @@ struct tw__redis_task *tw__redis_place_first_dead(const struct tw__redis_queue *
 struct tw__redis_task *tw__redis_place_next_dead(const struct tw__redis_queue *queue,
                                                  const struct tw__redis_task *task)
 {
-    TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_DEAD);
+    TW_ASSERT(tw__redis_task_stage(task) == TW__TASK_BURIED);
     return task_at(&queue->dead, task->parked.link.next);
 }
 

@@ -223,7 +223,7 @@ struct tw__redis_task *tw__redis_queue_set_attempt(struct tw__redis_queue *queue
                                                    const struct tw__redis_attempt *attempt)
 {
     struct tw__redis_queues *queues = queue->queues;
-    TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD || !tw__redis_task_filed(task));
+    TW_ASSERT(tw__redis_task_stage(task) != TW__TASK_BURIED || !tw__redis_task_filed(task));
     tw__redis_sums_leased(queue, task, -1);
     if (task->shares)
         tw__redis_share_dead(queue, task, -1);
@@ -246,7 +246,7 @@ struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, stru
     struct tw__redis_queues *queues = queue->queues;
     if (task->shares && tw__redis_task_share(task)->users < TW__REDIS_USERS_MAX)
         return task;
-    bool dead = tw__redis_task_stage(task) == TW__REDIS_DEAD;
+    bool dead = tw__redis_task_stage(task) == TW__TASK_BURIED;
     struct tw__redis_share *share = tw__redis_share_new(queue, task);
     struct tw__redis_task *copy = tw__redis_task_sharing(task, share, &queues->memory);
     if (dead) {
@@ -263,7 +263,7 @@ struct tw__redis_task *tw__redis_queue_renew(struct tw__redis_queue *queue, stru
 {
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_route *before = tw__redis_route_of(queues, task);
-    TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD && !tw__redis_task_filed(fresh));
+    TW_ASSERT(tw__redis_task_stage(task) != TW__TASK_BURIED && !tw__redis_task_filed(fresh));
     TW_ASSERT(route == before || task->place != TW__REDIS_IN_HELD);
     struct tw__redis_task *copy = tw__redis_task_renewed(task, fresh, &queues->memory);
     if (task->shares)

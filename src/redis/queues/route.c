@@ -67,13 +67,22 @@ struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
         .target = target_of(route)};
 }
 
+void tw__redis_route_options(const struct tw__redis_route *route, struct tw__task *numbers)
+{
+    struct packed packed;
+    memcpy(&packed, route->key, sizeof packed);
+    numbers->has_target = packed.kind != TW__REDIS_WORKERS;
+    numbers->missed = (enum tw_missed)packed.missed;
+    numbers->max_late_ms = packed.max_late_ms;
+}
+
 bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw__redis_attempt *attempt)
 {
     if (attempt == NULL || tw__redis_route_plan(route).kind == TW__REDIS_WORKERS)
         return true;
-    if (attempt->stage == TW__REDIS_WAITING)
+    if (attempt->stage == TW__TASK_FILED)
         return attempt->number == 0 && attempt->token == 0;
-    return attempt->stage != TW__REDIS_LEASED;
+    return attempt->stage != TW__TASK_TAKEN;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
@@ -203,30 +212,4 @@ void tw__redis_route_free_all(struct tw__redis_queue *queue)
     TW_ASSERT(tw__redis_table_count(&queue->tasks) == 0);
     while ((route = tw__redis_table_pop(&queue->routes)) != NULL)
         free_route(route);
-}
-
-/* ---- turns ----------------------------------------------------------------------------------------------- */
-
-static bool has_begun(const struct tw__redis_task *task)
-{
-    if (!task->has_attempt)
-        return false;
-    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
-    return attempt.has_missed_periods || attempt.number > 0;
-}
-
-struct tw__task_turn tw__redis_turn(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
-                                    uint64_t now_ms)
-{
-    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(queues, task));
-    struct tw__task_period period = {.due = tw__redis_task_first_due(task),
-                                     .next = tw__redis_task_due(task),
-                                     .every = tw__redis_task_every(task),
-                                     .max_late = plan.max_late_ms,
-                                     .missed = (enum tw_missed)plan.missed};
-    TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_WAITING);
-    if (has_begun(task))
-        return (struct tw__task_turn){
-            .due = period.due, .missed_periods = tw__redis_task_missed_periods(task), .calls = true};
-    return tw__task_turn(&period, now_ms > period.next ? now_ms : period.next);
 }

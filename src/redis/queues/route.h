@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Routes: the name of a target and its options, stored once for all tasks that share both; and what the options
- * make of a task that is late.
+ * Routes: the name of a target and its options, stored once for all tasks that share both.
  */
 #ifndef TW_REDIS_ROUTE_H
 #define TW_REDIS_ROUTE_H
-
-#include <task/periods.h>
 
 #include "state.h"
 
@@ -30,14 +27,7 @@ uint64_t tw__redis_route_count(const struct tw__redis_queue *queue);
 /* Frees all routes. Requires: the queue has no tasks. */
 void tw__redis_route_free_all(struct tw__redis_queue *queue);
 
-/* Decides about the turn of a task whose time has come, to be taken or delivered: what the route's policy for
- * missed periods and its limit of lateness make of the periods that have passed (task/periods.h).
- *
- * A call that has begun goes on with its due time and its periods, however late it is: a worker has had the
- * task, or its target has refused it. The tries of a task that was held behind a refused one are not its own,
- * and begin nothing. If the clock was set back since the task became ready, it counts as standing at that time.
- * Requires: the task is neither leased nor dead. */
-struct tw__task_turn tw__redis_turn(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
-                                    uint64_t now_ms);
+/* Sets the members of a task that its route knows: has_target, missed, max_late_ms. */
+void tw__redis_route_options(const struct tw__redis_route *route, struct tw__task *numbers);
 
 #endif

@@ -82,7 +82,7 @@ static void add_user(struct tw__redis_queue *queue, struct tw__redis_share *shar
 {
     reserve(queue, share);
     share->user[share->users++] = task;
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
+    if (tw__redis_task_stage(task) == TW__TASK_BURIED)
         count_dead(queue, share, 1);
 }
 
@@ -107,7 +107,7 @@ void tw__redis_share_join(struct tw__redis_queue *queue, struct tw__redis_task *
 void tw__redis_share_leave(struct tw__redis_queue *queue, struct tw__redis_task *task)
 {
     struct tw__redis_share *share = shared_by(task);
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
+    if (tw__redis_task_stage(task) == TW__TASK_BURIED)
         count_dead(queue, share, -1);
     take_out(share, task);
     if (share->users > 0)
@@ -121,7 +121,7 @@ void tw__redis_share_leave(struct tw__redis_queue *queue, struct tw__redis_task 
 void tw__redis_share_dead(struct tw__redis_queue *queue, struct tw__redis_task *task, int sign)
 {
     struct tw__redis_share *share = shared_by(task);
-    if (tw__redis_task_stage(task) != TW__REDIS_DEAD)
+    if (tw__redis_task_stage(task) != TW__TASK_BURIED)
         return;
     count_dead(queue, share, sign);
     if (sign < 0)
@@ -161,7 +161,7 @@ struct tw__redis_task *tw__redis_share_excess(const struct tw__redis_task *task)
     if (share == NULL || share->dead <= TW__REDIS_DEATHS_MAX)
         return NULL;
     uint32_t at = 0;
-    while (tw__redis_task_stage(share->user[at]) != TW__REDIS_DEAD)
+    while (tw__redis_task_stage(share->user[at]) != TW__TASK_BURIED)
         at++;
     return share->user[at];
 }

@@ -72,7 +72,7 @@ enum tw__redis_count {
     TW__REDIS_DROPPED,
     TW__REDIS_SKIPPED,
     TW__REDIS_COALESCED,
-    TW__REDIS_COUNT_REPLACED, /* puts and sends; TW__REDIS_REPLACED is a stage (attempt.h) */
+    TW__REDIS_REPLACED, /* puts and sends */
     TW__REDIS_COUNTS
 };
 

@@ -274,7 +274,8 @@ struct tw__redis_attempt tw__redis_task_any_attempt(const struct tw__redis_task 
 {
     if (task->has_attempt)
         return tw__redis_task_whole_attempt(task);
-    return (struct tw__redis_attempt){.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
+    return (struct tw__redis_attempt){
+        .stage = TW__TASK_FILED, .due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
 }
 
 uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task)

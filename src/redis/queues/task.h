@@ -135,15 +135,15 @@ struct tw__redis_attempt tw__redis_task_any_attempt(const struct tw__redis_task 
 /* The further periods for which the task's call stands; 0 before its first attempt. */
 uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task);
 /* The stage; WAITING without an attempt state. A ready task is WAITING too. */
-static inline enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task)
+static inline enum tw__task_stage tw__redis_task_stage(const struct tw__redis_task *task)
 {
-    return task->has_attempt ? tw__redis_attempt_stage(task->rest) : TW__REDIS_WAITING;
+    return task->has_attempt ? tw__redis_attempt_stage(task->rest) : TW__TASK_FILED;
 }
 
 /* Whether an attempt is under way, be it that of an older task. */
 static inline bool tw__redis_task_is_leased(const struct tw__redis_task *task)
 {
-    return tw__redis_stage_is_leased(tw__redis_task_stage(task));
+    return tw__task_stage_is_leased(tw__redis_task_stage(task));
 }
 
 /* Changes the attempt state in place, all but its strings, `next` and `missed_periods`. Requires: the task has
@@ -189,7 +189,7 @@ static inline uint64_t tw__redis_task_first_due(const struct tw__redis_task *tas
 /* Whether a task waits for a time: it is not ready, not leased and not dead. */
 static inline bool tw__redis_task_waits(const struct tw__redis_task *task)
 {
-    return task->place != TW__REDIS_IN_READY && tw__redis_task_stage(task) == TW__REDIS_WAITING;
+    return task->place != TW__REDIS_IN_READY && tw__redis_task_stage(task) == TW__TASK_FILED;
 }
 
 /* Whether a task is filed: in a wheel or a line. */

@@ -6,10 +6,12 @@
  */
 #include "strings.h"
 
+#include <endian.h>
 #include <sodium/crypto_shorthash.h>
 #include <stdbool.h>
+#include <string.h>
 
-enum { BITS_OF_DIGIT = 4, NO_DIGIT = 16 };
+static const uint64_t EACH = UINT64_C(0x0101010101010101); /* one in each byte */
 
 static struct {
     unsigned char key[crypto_shorthash_KEYBYTES];
@@ -31,30 +33,45 @@ uint64_t tw__redis_token_new(void)
     return token;
 }
 
+/* Eight digits of a number, as bytes. Each nibble gets a byte, all at once. Where a nibble is above 9, adding 6
+ * carries, and its digit is a letter. */
+static uint64_t digits_of(uint32_t number)
+{
+    uint64_t nibbles = number;
+    nibbles = (nibbles | nibbles << 16) & UINT64_C(0x0000ffff0000ffff);
+    nibbles = (nibbles | nibbles << 8) & UINT64_C(0x00ff00ff00ff00ff);
+    nibbles = (nibbles | nibbles << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    uint64_t letters = (nibbles + EACH * 6) >> 4 & EACH;
+    return htobe64(nibbles + EACH * '0' + letters * ('a' - '0' - 10));
+}
+
+/* The number that eight digits tell. Of other bytes any number. */
+static uint32_t number_told_by(uint64_t digits)
+{
+    digits = be64toh(digits);
+    uint64_t number = (digits & EACH * 15) + (digits >> 6 & EACH) * 9;
+    number = (number | number >> 4) & UINT64_C(0x00ff00ff00ff00ff);
+    number = (number | number >> 8) & UINT64_C(0x0000ffff0000ffff);
+    return (uint32_t)(number | number >> 16);
+}
+
 void tw__redis_token_write(uint64_t token, char text[TW__REDIS_TOKEN_TEXT])
 {
-    for (int i = TW__REDIS_TOKEN_TEXT - 1; i >= 0; i--, token >>= BITS_OF_DIGIT)
-        text[i] = "0123456789abcdef"[token & 15];
+    uint64_t digits[] = {digits_of((uint32_t)(token >> 32)), digits_of((uint32_t)token)};
+    memcpy(text, digits, sizeof digits);
 }
 
-/* The value of a digit, or NO_DIGIT. Small letters alone are digits. */
-static unsigned digit_of(char c)
-{
-    unsigned digit = (unsigned char)c - (unsigned)'0', letter = (unsigned char)c - (unsigned)'a';
-    return digit < 10 ? digit : letter < 6 ? letter + 10 : NO_DIGIT;
-}
-
+/* There is no branch for a digit: their random values would mislead it. */
 uint64_t tw__redis_token_read(RedisModuleString *text)
 {
     struct tw__redis_bytes bytes = tw__redis_string_bytes(text);
-    uint64_t token = 0;
+    uint64_t digits[2];
+    _Static_assert(sizeof digits == TW__REDIS_TOKEN_TEXT, "a token has sixteen digits");
     if (bytes.size != TW__REDIS_TOKEN_TEXT)
         return 0;
-    unsigned all = 0; /* digits are looked at without a branch, which their random values would mislead */
-    for (size_t i = 0; i < TW__REDIS_TOKEN_TEXT; i++) {
-        unsigned digit = digit_of(bytes.at[i]);
-        all |= digit;
-        token = token << BITS_OF_DIGIT | (digit & (NO_DIGIT - 1));
-    }
-    return all < NO_DIGIT ? token : 0;
+    memcpy(digits, bytes.at, sizeof digits);
+    uint32_t high = number_told_by(digits[0]), low = number_told_by(digits[1]);
+    bool good =
+        digits_of(high) == digits[0] && digits_of(low) == digits[1]; /* small letters alone are digits */
+    return good ? (uint64_t)high << 32 | low : 0;
 }

@@ -15,8 +15,8 @@
 #include <src/redis/queues/sums.h>
 
 const struct tw__redis_attempt attempt_of[ATTEMPTS] = {
-    {.stage = TW__REDIS_WAITING, .due = START, .token = UINT64_MAX, .lease_ms = 1, .number = 1},
-    {.stage = TW__REDIS_LEASED,
+    {.stage = TW__TASK_FILED, .due = START, .token = UINT64_MAX, .lease_ms = 1, .number = 1},
+    {.stage = TW__TASK_TAKEN,
      .due = TW__TASK_TIME_MAX,
      .token = 1,
      .lease_ms = UINT32_MAX,
@@ -26,14 +26,14 @@ const struct tw__redis_attempt attempt_of[ATTEMPTS] = {
      .next = 0,
      .has_missed_periods = true,
      .missed_periods = INT64_MAX},
-    {.stage = TW__REDIS_LEASED, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .number = 1},
-    {.stage = TW__REDIS_REPLACED,
+    {.stage = TW__TASK_TAKEN, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .number = 1},
+    {.stage = TW__TASK_REPLACED,
      .renewed = true,
      .due = TW__TASK_TIME_MAX,
      .token = UINT64_MAX,
      .lease_ms = 30000,
      .number = 1},
-    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .number = TW__REDIS_BEGUN_MAX, .lapses = 17},
+    {.stage = TW__TASK_BURIED, .due = 0, .lease_ms = 5, .number = TW__REDIS_BEGUN_MAX, .lapses = 17},
 };
 /* The dead tasks are in the order in which they died, and the counts are those of the tasks. */
 void check_dead(const struct tw__redis_queue *queue)
@@ -105,18 +105,18 @@ static void check_attempt(const struct tw__redis_task *task, uint8_t kind)
     if (!task->has_attempt)
         return;
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
-    assert_true(attempt.stage <= TW__REDIS_REPLACED && attempt.due <= TW__TASK_TIME_MAX);
+    assert_true(attempt.stage <= TW__TASK_REPLACED && attempt.due <= TW__TASK_TIME_MAX);
     assert_true(attempt.lapses <= attempt.number && attempt.lapses <= TW__REDIS_LAPSES_LAST);
-    assert_true(!attempt.has_next || (attempt.stage == TW__REDIS_LEASED && attempt.next <= TW__TASK_TIME_MAX));
-    assert_true(attempt.stage != TW__REDIS_REPLACED || (attempt.number > 0 && attempt.lapses == 0));
+    assert_true(!attempt.has_next || (attempt.stage == TW__TASK_TAKEN && attempt.next <= TW__TASK_TIME_MAX));
+    assert_true(attempt.stage != TW__TASK_REPLACED || (attempt.number > 0 && attempt.lapses == 0));
     assert_true(!attempt.has_missed_periods || (tw__redis_attempt_suits(&attempt, tw__redis_task_every(task)) &&
                                                 attempt.missed_periods <= INT64_MAX));
-    assert_true(!attempt.has_missed_periods || attempt.stage == TW__REDIS_WAITING ||
-                attempt.stage == TW__REDIS_LEASED);
+    assert_true(!attempt.has_missed_periods || attempt.stage == TW__TASK_FILED ||
+                attempt.stage == TW__TASK_TAKEN);
     if (kind == TW__REDIS_WORKERS)
         return;
-    assert_int_not_equal(attempt.stage, TW__REDIS_LEASED);
-    assert_true(attempt.stage != TW__REDIS_WAITING || (attempt.number == 0 && attempt.token == 0));
+    assert_int_not_equal(attempt.stage, TW__TASK_TAKEN);
+    assert_true(attempt.stage != TW__TASK_FILED || (attempt.number == 0 && attempt.token == 0));
 }
 
 static uint64_t most(enum tw__task_number number)

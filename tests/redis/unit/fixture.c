@@ -12,6 +12,7 @@
 #include <src/redis/queues/route.h>
 #include <sodium/randombytes.h>
 #include <stdlib.h>
+#include <task/outcome.h>
 
 /* ---- memory that is counted ------------------------------------------------------------------------------ */
 
@@ -309,4 +310,150 @@ void assert_attempts_equal(const struct tw__redis_attempt *a, const struct tw__r
     assert_true(!a->has_missed_periods || a->missed_periods == b->missed_periods);
     assert_bytes_equal(a->worker, b->worker);
     assert_bytes_equal(a->error, b->error);
+}
+
+/* ---- verbs ----------------------------------------------------------------------------------------------- */
+
+static const struct tw__task_retry endless = {.tries = UINT32_MAX, .factor = 100, .first_ms = 1, .max_ms = 1};
+
+/* Calls a verb with the token of the task. */
+static struct tw__redis_task *change(struct tw__redis_queue *of, struct tw__redis_task *task,
+                                     struct tw__task_call call, struct tw__redis_bytes said, uint64_t now_ms,
+                                     struct tw__redis_buffer *log, struct tw__task_outcome *outcome)
+{
+    if (call.verb != TW__TASK_TAKE && task->has_attempt)
+        call.token = tw__redis_task_attempt(task).token;
+    task =
+        tw__redis_lease_change(of, task, &(struct tw__redis_verb){call, &endless, said}, now_ms, log, outcome);
+    assert_int_not_equal(outcome->reply, TW__TASK_NO);
+    return task;
+}
+
+struct tw__redis_task *begin_lease(struct tw__redis_queue *of, struct tw__redis_task *task,
+                                   const struct lease *lease, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = lease->token, .lease_ms = lease->ms};
+    return change(of, task, take, lease->worker, now_ms, log, &outcome);
+}
+
+struct tw__task_turn turn_of(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
+                             uint64_t now_ms)
+{
+    struct tw__task numbers = tw__redis_lease_numbers(queues, task);
+    struct tw__task_call call = {
+        .verb = numbers.has_target ? TW__TASK_DUE : TW__TASK_TAKE, .token = 1, .lease_ms = 1};
+    struct tw__task_outcome outcome;
+    tw__task_change(&numbers, &call, now_ms > numbers.next_ms ? now_ms : numbers.next_ms, &outcome);
+    return (struct tw__task_turn){.due = outcome.task.due_ms,
+                                  .dropped = outcome.tally.dropped,
+                                  .skipped = outcome.tally.skipped,
+                                  .missed_periods = outcome.task.missed_periods,
+                                  .calls = outcome.reply == TW__TASK_YES,
+                                  .ends = outcome.task.stage == TW__TASK_NONE};
+}
+
+void do_pass_over(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
+                  struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = 1, .lease_ms = 1};
+    change(of, task, take, text(""), now_ms, log, &outcome);
+    assert_int_equal(outcome.reply, TW__TASK_LATE);
+}
+
+void do_move(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t due_ms, uint64_t now_ms,
+             struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    change(of, task, (struct tw__task_call){.verb = TW__TASK_MOVE, .at_ms = due_ms}, text(""), now_ms, log,
+           &outcome);
+}
+
+struct tw__redis_task *do_promote(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
+                                  struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    return change(of, task, (struct tw__task_call){.verb = TW__TASK_PROMOTE}, text(""), now_ms, log, &outcome);
+}
+
+void do_extend(struct tw__redis_queue *of, struct tw__redis_task *task, uint32_t ms, bool renewed,
+               uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    task = change(of, task, (struct tw__task_call){.verb = TW__TASK_TOUCH, .lease_ms = ms}, text(""), now_ms,
+                  log, &outcome);
+    if (renewed)
+        tw__redis_lease_renew(of, task, now_ms, log);
+}
+
+void do_fail(struct tw__redis_queue *of, struct tw__redis_task *task, bool lapsed, struct tw__redis_bytes error,
+             uint64_t at_ms, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    struct tw__task numbers = tw__redis_lease_numbers(of->queues, task);
+    struct tw__task_call call = {
+        .verb = lapsed ? TW__TASK_LAPSE : TW__TASK_FAIL, .timed = true, .at_ms = at_ms, .token = numbers.token};
+    numbers.retry = endless;
+    tw__task_change(&numbers, &call, now_ms, &outcome);
+    assert_int_equal(outcome.reply, TW__TASK_YES);
+    outcome.task.next_ms = at_ms;
+    tw__redis_lease_settle(of, task, &outcome, error, now_ms, log);
+}
+
+struct tw__redis_task *do_give_back(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
+                                    struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    return change(of, task, (struct tw__task_call){.verb = TW__TASK_BACK}, text(""), now_ms, log, &outcome);
+}
+
+void do_put_off(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t at_ms, uint64_t now_ms,
+                struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    change(of, task, (struct tw__task_call){.verb = TW__TASK_BACK, .timed = true, .at_ms = at_ms}, text(""),
+           now_ms, log, &outcome);
+}
+
+uint64_t do_end_replaced(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t end_ms,
+                         uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome;
+    struct tw__task numbers = tw__redis_lease_numbers(of->queues, task);
+    struct tw__task_call done = {.verb = TW__TASK_DONE, .token = numbers.token};
+    assert_int_equal(numbers.stage, TW__TASK_REPLACED);
+    tw__task_change(&numbers, &done, end_ms, &outcome);
+    tw__redis_lease_settle(of, task, &outcome, text(""), now_ms, log);
+    return outcome.value_ms;
+}
+
+void do_done(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
+             struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome = {.task = tw__redis_lease_numbers(of->queues, task)};
+    tw__task_end_call(&outcome, now_ms);
+    tw__redis_lease_settle(of, task, &outcome, text(""), now_ms, log);
+}
+
+static void bury(struct tw__redis_queue *of, struct tw__redis_task *task, uint32_t attempts, uint64_t every,
+                 struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__task_outcome outcome = {.task = tw__redis_lease_numbers(of->queues, task)};
+    outcome.task.attempt = attempts;
+    outcome.task.every_ms = every;
+    tw__task_bury(&outcome, now_ms);
+    tw__redis_lease_settle(of, task, &outcome, error, now_ms, log);
+}
+
+void do_kill(struct tw__redis_queue *of, struct tw__redis_task *task, uint32_t attempts,
+             struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    bury(of, task, attempts, tw__redis_task_every(task), error, now_ms, log);
+}
+
+void do_kill_series(struct tw__redis_queue *of, struct tw__redis_task *task, uint32_t attempts,
+                    struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    bury(of, task, attempts, 0, error, now_ms, log);
 }

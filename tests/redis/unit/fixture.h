@@ -9,6 +9,8 @@
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <task/periods.h>
+#include <task/state.h>
 
 /* ---- memory that is counted ------------------------------------------------------------------------------ */
 
@@ -74,13 +76,47 @@ struct tw__redis_task *find(const struct tw__redis_queue *queue, const char *id)
 
 void assert_attempts_equal(const struct tw__redis_attempt *a, const struct tw__redis_attempt *b);
 
-/* Gives a task to a worker in its turn, as TW.TAKE does. */
-static inline struct tw__redis_task *begin_lease(struct tw__redis_queue *of, struct tw__redis_task *task,
-                                                 const struct tw__redis_lease *lease, uint64_t now_ms,
-                                                 struct tw__redis_buffer *log)
-{
-    struct tw__task_turn turn = tw__redis_turn(of->queues, task, now_ms);
-    return tw__redis_lease_begin(of, task, &turn, lease, now_ms, log);
-}
+/* ---- verbs ----------------------------------------------------------------------------------------------- */
+
+struct lease {
+    uint64_t token;
+    uint32_t ms;
+    struct tw__redis_bytes worker;
+};
+
+/* Gives a ready task to a worker, as TW.TAKE does. */
+struct tw__redis_task *begin_lease(struct tw__redis_queue *of, struct tw__redis_task *task,
+                                   const struct lease *lease, uint64_t now_ms, struct tw__redis_buffer *log);
+/* The turn of a task that is taken or delivered now. */
+struct tw__task_turn turn_of(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
+                             uint64_t now_ms);
+/* Passes over a ready task, as TW.TAKE does. */
+void do_pass_over(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
+                  struct tw__redis_buffer *log);
+void do_move(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t due_ms, uint64_t now_ms,
+             struct tw__redis_buffer *log);
+struct tw__redis_task *do_promote(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
+                                  struct tw__redis_buffer *log);
+/* `renewed`: the lease has run out, and is as long as before. */
+void do_extend(struct tw__redis_queue *of, struct tw__redis_task *task, uint32_t ms, bool renewed,
+               uint64_t now_ms, struct tw__redis_buffer *log);
+/* An attempt fails or lapses, and the next one comes at `at_ms`. */
+void do_fail(struct tw__redis_queue *of, struct tw__redis_task *task, bool lapsed, struct tw__redis_bytes error,
+             uint64_t at_ms, uint64_t now_ms, struct tw__redis_buffer *log);
+struct tw__redis_task *do_give_back(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
+                                    struct tw__redis_buffer *log);
+void do_put_off(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t at_ms, uint64_t now_ms,
+                struct tw__redis_buffer *log);
+/* The attempt before which a task stands has ended at `end_ms`. Returns when the task comes. */
+uint64_t do_end_replaced(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t end_ms,
+                         uint64_t now_ms, struct tw__redis_buffer *log);
+/* The call of a task is done, or dies after so many attempts, in whichever state it is. */
+void do_done(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
+             struct tw__redis_buffer *log);
+void do_kill(struct tw__redis_queue *of, struct tw__redis_task *task, uint32_t attempts,
+             struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log);
+/* The same, and a repeating task dies as a whole. */
+void do_kill_series(struct tw__redis_queue *of, struct tw__redis_task *task, uint32_t attempts,
+                    struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log);
 
 #endif

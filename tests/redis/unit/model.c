@@ -27,7 +27,7 @@ bool is_filed(const struct ref *ref)
 bool is_leased(const struct ref *ref)
 {
     return ref->has_attempt &&
-           (ref->attempt.stage == TW__REDIS_LEASED || ref->attempt.stage == TW__REDIS_REPLACED);
+           (ref->attempt.stage == TW__TASK_TAKEN || ref->attempt.stage == TW__TASK_REPLACED);
 }
 
 bool waits(const struct ref *ref)
@@ -145,7 +145,7 @@ void model_file(struct ref *ref, uint64_t due)
     if (!is_leased(ref))
         ref->order = model.order++;
     ref->moved = false;
-    if (ref->has_attempt && ref->attempt.stage == TW__REDIS_DEAD) {
+    if (ref->has_attempt && ref->attempt.stage == TW__TASK_BURIED) {
         model_line_up(ref, DEAD, false);
     } else if (due > model.now && is_leased(ref)) {
         model_file_lease(ref);

@@ -120,7 +120,7 @@ void check_invariants(void);
 void check_all(void);
 
 /* model_attempts.c: leases, attempts, deaths and pauses, on the queues and in the model */
-struct tw__redis_attempt some_attempt(uint64_t due, enum tw__redis_stage stage, uint64_t every);
+struct tw__redis_attempt some_attempt(uint64_t due, enum tw__task_stage stage, uint64_t every);
 void offer(struct ref *ref);
 void stop(struct ref *ref);
 /* Puts the task of a ref. `behind`: it stands behind the attempt of `before`. */

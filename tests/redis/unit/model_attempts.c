@@ -19,25 +19,28 @@ static struct tw__redis_bytes some_name(void)
     return text(names[below(3)]);
 }
 
-struct tw__redis_attempt some_attempt(uint64_t due, enum tw__redis_stage stage, uint64_t every)
+struct tw__redis_attempt some_attempt(uint64_t due, enum tw__task_stage stage, uint64_t every)
 {
     uint32_t number = 1 + (uint32_t)below(5);
-    bool call = stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING;
+    bool call = stage == TW__TASK_TAKEN || stage == TW__TASK_FILED, leased = tw__task_stage_is_leased(stage);
     struct tw__redis_attempt attempt = {.stage = stage,
-                                        .renewed = below(2) == 0,
+                                        .renewed = below(2) == 0 && leased,
                                         .due = due,
                                         .token = 1 + below(UINT64_MAX),
-                                        .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
+                                        .lease_ms =
+                                            leased ? (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500) : 0,
                                         .number = number,
                                         .lapses = (uint32_t)below(number),
-                                        .has_next = below(2) == 0 && stage == TW__REDIS_LEASED,
+                                        .has_next = below(2) == 0 && stage == TW__TASK_TAKEN,
                                         .next = some_due(),
                                         .has_missed_periods = below(2) == 0 && call,
                                         .missed_periods = every > 0 ? below(below(2) == 0 ? 9 : INT64_MAX) : 0,
                                         .worker = some_name(),
                                         .error = some_name()};
-    if (stage == TW__REDIS_REPLACED)
+    if (stage == TW__TASK_REPLACED) {
         attempt.lapses = 0;
+        attempt.error = text("");
+    }
     return attempt;
 }
 
@@ -147,8 +150,6 @@ static struct tw__redis_task *found(const struct room *room, const struct ref *r
 /* The task of the model as the table has it. Its tries have no end, as the tests kill when they like. */
 static struct tw__task task_of(const struct ref *ref)
 {
-    static const enum tw__task_stage stages[] = {TW__TASK_FILED, TW__TASK_TAKEN, TW__TASK_BURIED,
-                                                 TW__TASK_REPLACED};
     const struct tw__redis_attempt *attempt = &ref->attempt;
     struct tw__task task = {.stage = ref->place == ABSENT ? TW__TASK_NONE : TW__TASK_FILED,
                             .due_ms = ref->due,
@@ -160,10 +161,13 @@ static struct tw__task task_of(const struct ref *ref)
                             .retry = {.tries = UINT32_MAX}};
     if (!ref->has_attempt)
         return task;
-    task.stage = stages[attempt->stage];
+    task.stage = attempt->stage;
     task.due_ms = attempt->due;
     task.token = attempt->token;
-    *(attempt->stage == TW__REDIS_REPLACED ? &task.old_attempt : &task.attempt) = attempt->number;
+    if (attempt->stage == TW__TASK_REPLACED)
+        task.old_attempt = attempt->number;
+    else /* the call of a target may have begun */
+        task.attempt = attempt->number > 0 ? attempt->number : attempt->has_missed_periods;
     task.lapses = attempt->lapses;
     task.missed_periods = attempt->has_missed_periods ? attempt->missed_periods : 0;
     if (!is_leased(ref))
@@ -178,10 +182,6 @@ static struct tw__task task_of(const struct ref *ref)
  * new task. */
 static void become(struct ref *ref, const struct tw__task_outcome *outcome)
 {
-    static const enum tw__redis_stage stages[] = {[TW__TASK_FILED] = TW__REDIS_WAITING,
-                                                  [TW__TASK_TAKEN] = TW__REDIS_LEASED,
-                                                  [TW__TASK_REPLACED] = TW__REDIS_REPLACED,
-                                                  [TW__TASK_BURIED] = TW__REDIS_DEAD};
     const struct tw__task *task = &outcome->task;
     struct tw__redis_attempt *attempt = &ref->attempt;
     bool leased = tw__task_is_leased(task), dead = task->stage == TW__TASK_BURIED;
@@ -191,11 +191,14 @@ static void become(struct ref *ref, const struct tw__task_outcome *outcome)
         attempt->worker = text("");
     if (outcome->clears_error)
         attempt->error = text("");
-    attempt->stage = stages[task->stage];
+    attempt->stage = task->stage;
     attempt->due = task->due_ms;
     attempt->token = task->token;
-    attempt->lease_ms = leased ? task->lease_ms : attempt->lease_ms;
+    attempt->lease_ms = task->lease_ms;
+    attempt->renewed &= leased;
     attempt->number = task->stage == TW__TASK_REPLACED ? task->old_attempt : task->attempt;
+    if (task->stage == TW__TASK_FILED && ref->plan < FIRST_OF_WORKERS)
+        attempt->number = 0;
     attempt->lapses = task->lapses;
     attempt->has_next &= task->stage == TW__TASK_TAKEN;
     attempt->has_missed_periods &= task->attempt > 0 && !dead;
@@ -273,7 +276,7 @@ static void move(struct room *room, struct ref *ref)
     struct tw__redis_buffer log = {0};
     struct ref before = *ref;
     struct tw__task_call call = {.verb = TW__TASK_MOVE, .at_ms = some_due()};
-    tw__redis_lease_move(room->queue, ref->task, call.at_ms, model.now, &log);
+    do_move(room->queue, ref->task, call.at_ms, model.now, &log);
     check_log(&log);
     stand_behind(ref, &before, &call);
     ref->task = found(room, ref);
@@ -284,8 +287,7 @@ static void end_replaced(struct room *room, struct ref *ref)
     struct tw__redis_buffer log = {0};
     uint64_t end = some_due();
     struct tw__task_outcome outcome = outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_DONE}, end);
-    assert_true(tw__redis_lease_end_replaced(room->queue, ref->task, end, model.now, &log) ==
-                outcome.task.next_ms);
+    assert_true(do_end_replaced(room->queue, ref->task, end, model.now, &log) == outcome.task.next_ms);
     follow(room, ref, &outcome);
     ref->task = found(room, ref);
     check_log(&log);
@@ -295,27 +297,21 @@ void take_as_a_worker(struct room *room)
 {
     struct tw__redis_buffer log = {0};
     struct ref *ref = first_in(room, READY);
-    struct tw__redis_lease lease = {1 + below(UINT64_MAX), 1 + (uint32_t)below(499), some_name()};
+    struct lease lease = {1 + below(UINT64_MAX), 1 + (uint32_t)below(499), some_name()};
     struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = lease.token, .lease_ms = lease.ms};
     if (ref == NULL)
         return;
     assert_ptr_equal(tw__redis_place_first_ready(room->queue), ref->task);
     struct tw__task_outcome outcome = outcome_of(ref, take, model.now > ref->due ? model.now : ref->due);
     const struct tw__task *task = &outcome.task;
-    struct tw__task_turn turn = tw__redis_turn(all, ref->task, model.now);
-    assert_true(turn.calls == (outcome.reply == TW__TASK_YES) && turn.ends == (task->stage == TW__TASK_NONE));
-    assert_true(turn.due == task->due_ms || turn.ends);
-    assert_true(turn.missed_periods == task->missed_periods && turn.dropped == outcome.tally.dropped &&
-                turn.skipped == outcome.tally.skipped);
-    if (!turn.calls) {
-        tw__redis_lease_pass_over(room->queue, ref->task, &turn, model.now, &log);
+    ref->task = begin_lease(room->queue, ref->task, &lease, model.now, &log);
+    if (outcome.reply == TW__TASK_LATE) {
         follow(room, ref, &outcome);
-        ref->task = found(room, ref);
+        assert_ptr_equal(ref->task, found(room, ref));
         model.late++;
         check_log(&log);
         return;
     }
-    ref->task = begin_lease(room->queue, ref->task, &lease, model.now, &log);
     become(ref, &outcome);
     ref->attempt.has_next = task->next_ms != task->due_ms;
     ref->attempt.next = task->next_ms;
@@ -342,8 +338,8 @@ static void extend(struct room *room, struct ref *ref)
     ref->attempt.renewed = below(2) == 0;
     file_for(room, ref, outcome.value_ms);
     ref->moved = stays && ref->place == LEASE;
-    tw__redis_lease_extend(room->queue, ref->task, ref->attempt.lease_ms, ref->attempt.renewed, model.now,
-                           &log);
+    do_extend(room->queue, ref->task, ref->attempt.lease_ms, ref->attempt.renewed, model.now, &log);
+    ref->task = found(room, ref);
     check_log(&log);
 }
 
@@ -356,9 +352,7 @@ static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
     outcome.task.next_ms = call.at_ms; /* the wait after a lapse is no matter of the queues */
     ref->attempt.error = some_name();
     follow(room, ref, &outcome);
-    if (lapsed)
-        tw__redis_lease_count_lapse(ref->task);
-    tw__redis_lease_fail(room->queue, ref->task, lapsed, ref->attempt.error, call.at_ms, model.now, &log);
+    do_fail(room->queue, ref->task, lapsed, ref->attempt.error, call.at_ms, model.now, &log);
     ref->task = found(room, ref);
     check_log(&log);
 }
@@ -404,7 +398,7 @@ static void give_back(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
     struct tw__task_outcome outcome = outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_BACK}, model.now);
-    struct tw__redis_task *task = tw__redis_lease_give_back(room->queue, ref->task, model.now, &log);
+    struct tw__redis_task *task = do_give_back(room->queue, ref->task, model.now, &log);
     if (outcome.task.next_ms > model.now) /* the clock was set back */
         outcome.task.next_ms = model.now;
     model_leave(room, ref);
@@ -423,7 +417,7 @@ void give_some_back(struct room *room)
     uint64_t left = 1 + below(4), from = below(room->size);
     for (unsigned i = 0; i < room->size && left > 0; i++) {
         struct ref *ref = &room->ref[(from + i) % room->size];
-        if (ref->place == ABSENT || !is_leased(ref) || ref->attempt.stage == TW__REDIS_REPLACED)
+        if (ref->place == ABSENT || !is_leased(ref) || ref->attempt.stage == TW__TASK_REPLACED)
             continue;
         give_back(room, ref);
         left--;
@@ -436,7 +430,7 @@ static void finish(struct room *room, struct ref *ref)
     struct tw__redis_buffer log = {0};
     struct tw__task_outcome outcome = {.task = task_of(ref)};
     tw__task_end_call(&outcome, model.now);
-    tw__redis_lease_done(room->queue, ref->task, model.now, &log);
+    do_done(room->queue, ref->task, model.now, &log);
     follow(room, ref, &outcome);
     ref->task = found(room, ref);
     check_log(&log);
@@ -466,8 +460,7 @@ static void kill_task(struct room *room, struct ref *ref)
     bool series = below(2) == 0;
     struct tw__redis_bytes error = some_name();
     uint32_t attempts = (ref->has_attempt ? ref->attempt.lapses : 0) + (uint32_t)below(9);
-    (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(room->queue, ref->task, attempts, error,
-                                                                  model.now, &log);
+    (series ? do_kill_series : do_kill)(room->queue, ref->task, attempts, error, model.now, &log);
     struct tw__task_outcome outcome = {.task = task_of(ref)};
     struct ref dead = *ref;
     outcome.task.attempt = attempts;
@@ -501,9 +494,11 @@ static void begin_anew(struct room *room, struct ref *ref)
 /* Gives the task another attempt state where it is: in a wheel, in a line or nowhere. */
 static void set_attempt(struct room *room, struct ref *ref)
 {
-    enum tw__redis_stage stage = ref->has_attempt ? ref->attempt.stage : TW__REDIS_WAITING;
+    enum tw__task_stage stage = ref->has_attempt ? ref->attempt.stage : TW__TASK_FILED;
     struct tw__redis_attempt attempt = some_attempt(ref->due, stage, ref->every);
-    bool none = stage == TW__REDIS_WAITING && below(3) == 0;
+    bool none = stage == TW__TASK_FILED && below(3) == 0;
+    if (stage == TW__TASK_FILED && ref->plan < FIRST_OF_WORKERS)
+        attempt.token = attempt.number = attempt.lapses = 0;
     if (ref->has_attempt && below(2) == 0) { /* the same strings, so the same block */
         attempt.has_missed_periods = ref->attempt.has_missed_periods;
         attempt.missed_periods = ref->attempt.missed_periods;
@@ -612,9 +607,8 @@ static void promote(struct room *room, struct ref *ref)
     }
     struct tw__task_outcome outcome =
         outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_PROMOTE}, model.now);
-    ref->task = tw__redis_lease_make_due(room->queue, ref->task, model.now, &log);
+    ref->task = do_promote(room->queue, ref->task, model.now, &log);
     follow(room, ref, &outcome);
-    ref->has_attempt = true;
     assert_ptr_equal(found(room, ref), ref->task);
     check_log(&log);
 }
@@ -650,7 +644,7 @@ bool live(struct room *room, struct ref *ref)
         promote(room, ref);
     } else if (is_leased(ref) && what >= 18) {
         move(room, ref);
-    } else if (is_leased(ref) && ref->attempt.stage == TW__REDIS_REPLACED && what >= 4 && what < 15) {
+    } else if (is_leased(ref) && ref->attempt.stage == TW__TASK_REPLACED && what >= 4 && what < 15) {
         end_replaced(room, ref);
     } else if (is_leased(ref) && what < 4) {
         extend(room, ref);
@@ -681,7 +675,7 @@ bool live(struct room *room, struct ref *ref)
 void lapse(struct room *room, struct ref *ref)
 {
     uint64_t what = below(4);
-    if (ref->attempt.stage == TW__REDIS_REPLACED && what != 2)
+    if (ref->attempt.stage == TW__TASK_REPLACED && what != 2)
         end_replaced(room, ref);
     else if (what < 2 && !tw__task_lapse_kills(ref->attempt.lapses + 1))
         end_attempt(room, ref, true);

@@ -26,8 +26,7 @@ static void check_attempt(const struct ref *ref)
 {
     assert_int_equal(ref->task->has_attempt, ref->has_attempt);
     assert_true(tw__redis_task_first_due(ref->task) == (ref->has_attempt ? ref->attempt.due : ref->due));
-    assert_int_equal(tw__redis_task_stage(ref->task),
-                     ref->has_attempt ? ref->attempt.stage : TW__REDIS_WAITING);
+    assert_int_equal(tw__redis_task_stage(ref->task), ref->has_attempt ? ref->attempt.stage : TW__TASK_FILED);
     if (!ref->has_attempt)
         return;
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(ref->task);

@@ -60,22 +60,23 @@ static void an_attempt_state_comes_back_from_a_file(void **state)
 static void a_wrong_next_is_a_fault(void **state)
 {
     static const struct {
-        enum tw__redis_stage stage;
+        enum tw__task_stage stage;
         uint64_t due, away;
         bool good;
-    } cases[] = {{TW__REDIS_LEASED, START, 2, true},
-                 {TW__REDIS_LEASED, START, START * 2 - 1, true},
-                 {TW__REDIS_LEASED, START, 0, false},
-                 {TW__REDIS_LEASED, START, START * 2 + 1, false},
-                 {TW__REDIS_LEASED, TW__TASK_TIME_MAX, 2, false},
-                 {TW__REDIS_LEASED, 0, 2 * TW__TASK_TIME_MAX, true},
-                 {TW__REDIS_LEASED, 0, 1, false},
-                 {TW__REDIS_WAITING, START, 2, false},
-                 {TW__REDIS_REPLACED, START, 2, false},
-                 {TW__REDIS_DEAD, START, 2, false}};
+    } cases[] = {{TW__TASK_TAKEN, START, 2, true},
+                 {TW__TASK_TAKEN, START, START * 2 - 1, true},
+                 {TW__TASK_TAKEN, START, 0, false},
+                 {TW__TASK_TAKEN, START, START * 2 + 1, false},
+                 {TW__TASK_TAKEN, TW__TASK_TIME_MAX, 2, false},
+                 {TW__TASK_TAKEN, 0, 2 * TW__TASK_TIME_MAX, true},
+                 {TW__TASK_TAKEN, 0, 1, false},
+                 {TW__TASK_FILED, START, 2, false},
+                 {TW__TASK_REPLACED, START, 2, false},
+                 {TW__TASK_BURIED, START, 2, false}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint64_t numbers[] = {256 + (unsigned)cases[i].stage, cases[i].due, 7, 1000, 1, 0, 0, cases[i].away};
+        uint64_t numbers[] = {
+            256 + (unsigned)cases[i].stage - TW__TASK_FILED, cases[i].due, 7, 1000, 1, 0, 0, cases[i].away};
         struct tw__redis_buffer buffer = {0};
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             tw__redis_buffer_put_number(&buffer, numbers[k], &counted);
@@ -92,15 +93,16 @@ static void a_wrong_next_is_a_fault(void **state)
 static void wrong_missed_periods_are_a_fault(void **state)
 {
     static const struct {
-        enum tw__redis_stage stage;
+        enum tw__task_stage stage;
         uint64_t missed_periods;
         bool good;
-    } cases[] = {{TW__REDIS_LEASED, 1, true},    {TW__REDIS_WAITING, INT64_MAX, true},
-                 {TW__REDIS_LEASED, 0, true},    {TW__REDIS_DEAD, 1, false},
-                 {TW__REDIS_REPLACED, 1, false}, {TW__REDIS_LEASED, UINT64_C(1) << 63, false}};
+    } cases[] = {{TW__TASK_TAKEN, 1, true},     {TW__TASK_FILED, INT64_MAX, true},
+                 {TW__TASK_TAKEN, 0, true},     {TW__TASK_BURIED, 1, false},
+                 {TW__TASK_REPLACED, 1, false}, {TW__TASK_TAKEN, UINT64_C(1) << 63, false}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint64_t numbers[] = {512 + (unsigned)cases[i].stage, START, 7, 1000, 1, 0, 0, cases[i].missed_periods};
+        uint64_t numbers[] = {
+            512 + (unsigned)cases[i].stage - TW__TASK_FILED, START, 7, 1000, 1, 0, 0, cases[i].missed_periods};
         struct tw__redis_buffer buffer = {0};
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             tw__redis_buffer_put_number(&buffer, numbers[k], &counted);

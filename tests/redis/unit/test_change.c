@@ -105,13 +105,13 @@ static void put_on_both(const char *id, unsigned route, uint64_t due, uint64_t e
 /* Moves a task on both servers. */
 static void move_on_both(const char *id, uint64_t due)
 {
-    tw__redis_lease_move(queue, find(queue, id), due, now, &changes);
+    do_move(queue, find(queue, id), due, now, &changes);
     replicate();
 }
 
 static struct tw__redis_task *lease(const char *id, uint64_t token)
 {
-    struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
+    struct lease its = {.token = token, .ms = 1000, .worker = text("bob")};
     struct tw__redis_task *task = find(queue, id);
     tw__redis_place_unfile(all, task);
     tw__redis_place_offer(all, task, now);
@@ -133,25 +133,25 @@ static void each_change_arrives(void **state)
     assert_int_equal(replica->leased_count, 2);
     assert_true(tw__redis_lease_has_token(find(replica, "a"), 7));
     assert_true(tw__redis_task_due(find(replica, "a")) == START + 1000);
-    tw__redis_lease_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
+    do_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
     assert_same();
     assert_true(tw__redis_task_attempt(find(replica, "a")).renewed);
-    tw__redis_lease_fail(queue, find(queue, "a"), false, text("no"), START + 9000, now + 20, &changes);
+    do_fail(queue, find(queue, "a"), false, text("no"), START + 9000, now + 20, &changes);
     assert_same();
     assert_int_equal(replica->leased_count, 1);
     assert_bytes_equal(tw__redis_task_whole_attempt(find(replica, "a")).error, text("no"));
-    tw__redis_lease_done(queue, find(queue, "r"), now + 30, &changes);
+    do_done(queue, find(queue, "r"), now + 30, &changes);
     assert_same();
     assert_true(tw__redis_task_times(find(replica, "r")) == 2);
     assert_true(tw__redis_task_due(find(replica, "r")) == START + 60005);
     assert_false(find(replica, "r")->has_attempt);
-    tw__redis_lease_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now + 40, &changes);
+    do_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now + 40, &changes);
     assert_same();
     assert_int_equal(replica->dead_count, 1);
     assert_true(tw__redis_task_times(find(replica, "s")) == TW__REDIS_FOR_EVER);
-    tw__redis_lease_kill_series(queue, find(queue, "r"), 1, text("too big"), now + 50, &changes);
+    do_kill_series(queue, find(queue, "r"), 1, text("too big"), now + 50, &changes);
     assert_same();
-    assert_int_equal(tw__redis_task_stage(find(replica, "r")), TW__REDIS_DEAD);
+    assert_int_equal(tw__redis_task_stage(find(replica, "r")), TW__TASK_BURIED);
     tw__redis_change_put_anew(&changes, all, find(queue, "r"), START + 77);
     tw__redis_queue_begin_anew(queue, find(queue, "r"), START + 77, now + 60);
     assert_same();
@@ -159,7 +159,7 @@ static void each_change_arrives(void **state)
     assert_true(tw__redis_task_due(find(replica, "r")) == START + 77);
     lease("a", 9);
     assert_same();
-    tw__redis_lease_give_back(queue, find(queue, "a"), now + 64, &changes);
+    do_give_back(queue, find(queue, "a"), now + 64, &changes);
     assert_same();
     assert_int_equal(replica->leased_count, 0);
     assert_int_equal(tw__redis_task_attempt(find(replica, "a")).number, 1);
@@ -168,11 +168,11 @@ static void each_change_arrives(void **state)
     put_on_both("b", FIRST_OF_WORKERS, START + 6, 0, 1);
     lease("b", 10);
     assert_same();
-    tw__redis_lease_give_back(queue, find(queue, "b"), now + 66, &changes);
+    do_give_back(queue, find(queue, "b"), now + 66, &changes);
     assert_same();
     assert_false(find(replica, "b")->has_attempt);
     assert_true(tw__redis_task_due(find(replica, "b")) == START + 6);
-    tw__redis_lease_done(queue, find(queue, "a"), now + 70, &changes);
+    do_done(queue, find(queue, "a"), now + 70, &changes);
     assert_same();
     assert_null(find(replica, "a"));
     close_both();
@@ -188,21 +188,19 @@ static void the_end_of_a_replaced_attempt_arrives(void **state)
         lease("a", 7);
         put_on_both("a", kind, START + 8000, 0, 1);
         assert_same();
-        assert_int_equal(tw__redis_task_stage(find(replica, "a")), TW__REDIS_REPLACED);
+        assert_int_equal(tw__redis_task_stage(find(replica, "a")), TW__TASK_REPLACED);
         assert_true(tw__redis_lease_has_token(find(replica, "a"), 7));
-        tw__redis_lease_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
+        do_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
         assert_same();
         move_on_both("a", START + 9000);
         assert_same();
-        assert_true(tw__redis_lease_end_replaced(queue, find(queue, "a"), START + 60, START + 90, &changes) ==
-                    START + 9000);
+        assert_true(do_end_replaced(queue, find(queue, "a"), START + 60, START + 90, &changes) == START + 9000);
         assert_same();
         assert_false(find(replica, "a")->has_attempt);
         put_on_both("a", FIRST_OF_WORKERS, START + 5, 0, 1);
         lease("a", 8);
         put_on_both("a", kind, START + 5, 0, 1);
-        assert_true(tw__redis_lease_end_replaced(queue, find(queue, "a"), START + 60, START + 90, &changes) ==
-                    START + 60);
+        assert_true(do_end_replaced(queue, find(queue, "a"), START + 60, START + 90, &changes) == START + 60);
         assert_same();
         assert_true(tw__redis_task_due(find(replica, "a")) == START + 60);
         assert_true(tw__redis_task_first_due(find(replica, "a")) == START + 5);
@@ -220,7 +218,7 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
     open_both();
     put_on_both("a", FIRST_OF_WORKERS, START + 5, 60000, 3);
     find(replica, "a")->tries = 5;
-    tw__redis_lease_done(queue, lease("a", 7), now + 30, &changes);
+    do_done(queue, lease("a", 7), now + 30, &changes);
     assert_same();
     find(replica, "a")->tries = 5;
     tw__redis_change_put_anew(&changes, all, find(queue, "a"), START + 77);
@@ -233,19 +231,22 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
  * its call has begun. Plan 2 has a limit of lateness. */
 static void a_refusal_arrives_and_changes_no_order(void **state)
 {
-    struct tw__redis_attempt attempt = {
-        .due = START + 5, .has_missed_periods = true, .worker = text(""), .error = text("")};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_FILED,
+                                        .due = START + 5,
+                                        .has_missed_periods = true,
+                                        .worker = text(""),
+                                        .error = text("")};
     (void)state;
     open_both();
     put_on_both("a", 2, START + 5, 0, 1);
     put_on_both("b", 2, START + 5, 0, 1);
     tw__redis_change_put(&changes, all, tw__redis_queue_set_attempt(queue, find(queue, "a"), &attempt));
     assert_same();
-    assert_true(tw__redis_turn(others, find(replica, "a"), START + 9000).calls);
-    assert_false(tw__redis_turn(others, find(replica, "b"), START + 9000).calls);
+    assert_true(turn_of(others, find(replica, "a"), START + 9000).calls);
+    assert_false(turn_of(others, find(replica, "b"), START + 9000).calls);
     put_on_both("a", 2, START + 7, 0, 1);
     assert_same();
-    assert_false(tw__redis_turn(others, find(replica, "a"), START + 9000).calls);
+    assert_false(turn_of(others, find(replica, "a"), START + 9000).calls);
     close_both();
 }
 
@@ -261,9 +262,9 @@ static void a_change_of_a_task_that_is_not_there_is_no_fit(void **state)
     put_on_both("stays", FIRST_OF_WORKERS, START + 5, 0, 1);
     lease("a", 7);
     lease("b", 8);
-    tw__redis_lease_done(queue, find(queue, "a"), now, &changes);
-    tw__redis_lease_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
-    tw__redis_lease_done(queue, lease("s", 10), now, &changes);
+    do_done(queue, find(queue, "a"), now, &changes);
+    do_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
+    do_done(queue, lease("s", 10), now, &changes);
     tw__redis_change_put_anew(&changes, all, find(queue, "s"), START + 77);
     lease("stays", 11);
     struct tw__redis_fault fault;
@@ -301,7 +302,7 @@ static void string(struct writer *writer, const char *bytes)
 
 static void attempt(struct writer *writer, uint64_t stage)
 {
-    number(writer, stage);
+    number(writer, stage - TW__TASK_FILED);
     number(writer, START);
     number(writer, 7);
     number(writer, 1000);
@@ -358,15 +359,15 @@ static void numbers_out_of_range_are_no_changes(void **state)
     (void)state;
     open_both();
     put_on_both("", FIRST_OF_WORKERS, START + 5, 60000, 3); /* a fault must not be taken for the empty id */
-    assert_true(reads_attempt("", last, TW__REDIS_LEASED));
+    assert_true(reads_attempt("", last, TW__TASK_TAKEN));
     assert_int_equal(queue->leased_count, 1);
-    assert_false(reads_attempt("", too_late, TW__REDIS_WAITING));
-    assert_false(reads_attempt("", START, TW__REDIS_REPLACED + ONE_LAPSE)); /* the new task has none */
-    assert_true(reads_attempt("", START + 900, TW__REDIS_REPLACED));
+    assert_false(reads_attempt("", too_late, TW__TASK_FILED));
+    assert_false(reads_attempt("", START, TW__TASK_REPLACED + ONE_LAPSE)); /* the new task has none */
+    assert_true(reads_attempt("", START + 900, TW__TASK_REPLACED));
     assert_int_equal(queue->leased_count, 1);
-    assert_false(reads_dead_copy("", "x", too_late, TW__REDIS_DEAD));
-    assert_false(reads_dead_copy("", "x", START, TW__REDIS_LEASED));
-    assert_false(reads_dead_copy("", "x", START, TW__REDIS_WAITING));
+    assert_false(reads_dead_copy("", "x", too_late, TW__TASK_BURIED));
+    assert_false(reads_dead_copy("", "x", START, TW__TASK_TAKEN));
+    assert_false(reads_dead_copy("", "x", START, TW__TASK_FILED));
     assert_false(reads_numbers(OF_NEXT, "", too_late, 1));
     assert_false(reads_numbers(OF_NEXT, "", START, UINT64_C(1) << 63));
     assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
@@ -376,7 +377,7 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_int_equal(tw__redis_table_count(&queue->tasks), 1);
     assert_int_equal(queue->leased_count, 1);
     assert_true(tw__redis_task_times(find(queue, "")) == 3);
-    assert_true(reads_dead_copy("", "x", last, TW__REDIS_DEAD));
+    assert_true(reads_dead_copy("", "x", last, TW__TASK_BURIED));
     assert_int_equal(queue->dead_count, 1);
     assert_true(reads_numbers(OF_NEXT, "", last, INT64_MAX));
     assert_true(tw__redis_task_times(find(queue, "")) == INT64_MAX);
@@ -393,14 +394,14 @@ static void a_task_for_a_target_has_no_attempt_of_its_own(void **state)
     (void)state;
     open_both();
     put_on_both("s", 0, START + 5, 0, 1);
-    assert_false(reads_attempt("s", START + 900, TW__REDIS_LEASED));
+    assert_false(reads_attempt("s", START + 900, TW__TASK_TAKEN));
     assert_false(find(queue, "s")->has_attempt);
-    assert_false(reads_attempt("s", START + 900, TW__REDIS_WAITING));
+    assert_false(reads_attempt("s", START + 900, TW__TASK_FILED));
     assert_false(find(queue, "s")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "s")) == START + 5);
-    assert_true(reads_attempt("s", START + 900, TW__REDIS_REPLACED));
+    assert_true(reads_attempt("s", START + 900, TW__TASK_REPLACED));
     assert_int_equal(queue->leased_count, 1);
-    assert_true(reads_attempt("s", START + 900, TW__REDIS_DEAD));
+    assert_true(reads_attempt("s", START + 900, TW__TASK_BURIED));
     assert_int_equal(queue->dead_count, 1);
     assert_false(reads_numbers(OF_NEXT, "s", START + 9, 5)); /* it does not repeat */
     assert_int_equal(queue->dead_count, 1);
@@ -415,11 +416,11 @@ static size_t some_changes(char *into)
     put_on_both("r", FIRST_OF_WORKERS, START + 5, 60000, 3);
     put_on_both("s", 0, START + 5, 0, 1);
     lease("a", 7);
-    tw__redis_lease_fail(queue, lease("b", UINT64_MAX), false, text("wrong"), START + 600, now, &changes);
-    tw__redis_lease_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
-    tw__redis_lease_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now, &changes);
-    tw__redis_lease_done(queue, find(queue, "a"), now, &changes);
-    tw__redis_lease_give_back(queue, lease("b", 12), now, &changes);
+    do_fail(queue, lease("b", UINT64_MAX), false, text("wrong"), START + 600, now, &changes);
+    do_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
+    do_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now, &changes);
+    do_done(queue, find(queue, "a"), now, &changes);
+    do_give_back(queue, lease("b", 12), now, &changes);
     tw__redis_change_put_anew(&changes, all, find(queue, "b"), START + 77);
     memcpy(into, changes.at, changes.size);
     return changes.size;
@@ -531,26 +532,25 @@ static void put_some(void)
 static void do_something(struct tw__redis_task *task)
 {
     uint64_t what = below(12), later = now + below(100) - 10;
-    enum tw__redis_stage stage = tw__redis_task_stage(task);
-    bool under_lease = stage == TW__REDIS_LEASED;
-    if (stage == TW__REDIS_REPLACED && what < 3) {
-        tw__redis_lease_extend(queue, task, (uint32_t)below(100), below(2) == 0, now, &changes);
-    } else if (stage == TW__REDIS_REPLACED) {
-        tw__redis_lease_end_replaced(queue, task, now - below(50), now, &changes);
-    } else if (stage == TW__REDIS_DEAD || what == 0) {
+    enum tw__task_stage stage = tw__redis_task_stage(task);
+    bool under_lease = stage == TW__TASK_TAKEN;
+    if (stage == TW__TASK_REPLACED && what < 3) {
+        do_extend(queue, task, (uint32_t)below(100), below(2) == 0, now, &changes);
+    } else if (stage == TW__TASK_REPLACED) {
+        do_end_replaced(queue, task, now - below(50), now, &changes);
+    } else if (stage == TW__TASK_BURIED || what == 0) {
         tw__redis_change_put_anew(&changes, all, task, later);
         tw__redis_queue_begin_anew(queue, task, later, now);
     } else if (what < 3) {
-        tw__redis_lease_done(queue, task, now, &changes);
+        do_done(queue, task, now, &changes);
     } else if (what < 5) {
-        (what == 3 ? tw__redis_lease_kill : tw__redis_lease_kill_series)(queue, task, (uint32_t)below(9),
-                                                                         some_error(), now, &changes);
+        (what == 3 ? do_kill : do_kill_series)(queue, task, (uint32_t)below(9), some_error(), now, &changes);
     } else if (under_lease && what < 7) {
-        tw__redis_lease_give_back(queue, task, now, &changes);
+        do_give_back(queue, task, now, &changes);
     } else if (under_lease && what < 9) {
-        tw__redis_lease_extend(queue, task, (uint32_t)below(100), below(2) == 0, now, &changes);
+        do_extend(queue, task, (uint32_t)below(100), below(2) == 0, now, &changes);
     } else if (under_lease) {
-        tw__redis_lease_fail(queue, task, false, some_error(), later, now, &changes);
+        do_fail(queue, task, false, some_error(), later, now, &changes);
     } else if (!tw__redis_task_filed(task)) {
         tw__redis_place_file_late(all, task);
     }
@@ -561,20 +561,16 @@ static void take_ready_ones(void)
     static const char *const workers[] = {"", "ann", "bob"};
     struct tw__redis_task *task = tw__redis_place_first_ready(queue);
     for (uint64_t most = below(4); task != NULL && most > 0; most--) {
-        struct tw__redis_lease its = {
+        struct lease its = {
             .token = 1 + below(UINT64_MAX), .ms = (uint32_t)below(100), .worker = text(workers[below(3)])};
-        struct tw__task_turn turn = tw__redis_turn(all, task, now);
-        if (turn.calls)
-            begin_lease(queue, task, &its, now, &changes);
-        else
-            tw__redis_lease_pass_over(queue, task, &turn, now, &changes);
+        begin_lease(queue, task, &its, now, &changes); /* or passes over it */
         task = tw__redis_place_first_ready(queue);
     }
 }
 
 static bool waits_for_workers(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
 {
-    return tw__redis_task_stage(task) == TW__REDIS_WAITING &&
+    return tw__redis_task_stage(task) == TW__TASK_FILED &&
            tw__redis_route_plan(tw__redis_route_of(queues, task)).kind == TW__REDIS_WORKERS;
 }
 

@@ -32,7 +32,7 @@ static struct tw__redis_task *put_to(struct tw__redis_queue *to, const char *id,
 /* Tasks for workers, and the stopped task. */
 static void open_attempts(void)
 {
-    struct tw__redis_lease lease = {.token = 7, .ms = 9000, .worker = text("bob")};
+    struct lease lease = {.token = 7, .ms = 9000, .worker = text("bob")};
     struct tw__redis_buffer log = {0};
     tw__redis_queue_attach(paused = tw__redis_queue_new(all));
     tw__redis_sums_pause(paused, true);
@@ -48,9 +48,9 @@ static void open_attempts(void)
     }
     leased = begin_lease(queue, leased, &lease, START + 3000, &log);
     again = begin_lease(queue, again, &lease, START + 3000, &log);
-    tw__redis_lease_fail(queue, again, false, text("no"), START + 9000, START + 3000, &log);
+    do_fail(queue, again, false, text("no"), START + 9000, START + 3000, &log);
     again = find(queue, "again");
-    tw__redis_lease_kill(queue, dead, 5, text("no"), START + 3000, &log);
+    do_kill(queue, dead, 5, text("no"), START + 3000, &log);
     dead = find(queue, "dead");
     tw__redis_buffer_free(&log, &counted);
 }
@@ -125,10 +125,10 @@ static void a_task_in_the_wrong_stage_is_seen(void **state)
     open_places();
     BREAK(ready->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
     BREAK(stopped->place, TW__REDIS_IN_READY, "P2: a task in a line says");
-    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the line of dead tasks");
-    BREAK(again->rest[0], TW__REDIS_DEAD, "P2: a task in a wheel says");
-    BREAK(again->rest[0], TW__REDIS_LEASED, "P4: the count of leased tasks");
-    BREAK(leased->rest[0], TW__REDIS_WAITING, "P4: the count of leased tasks");
+    BREAK(dead->rest[0], TW__TASK_FILED - TW__TASK_FILED, "P2: a task is in the line of dead tasks");
+    BREAK(again->rest[0], TW__TASK_BURIED - TW__TASK_FILED, "P2: a task in a wheel says");
+    BREAK(again->rest[0], TW__TASK_TAKEN - TW__TASK_FILED, "P4: the count of leased tasks");
+    BREAK(leased->rest[0], TW__TASK_FILED - TW__TASK_FILED, "P4: the count of leased tasks");
     BREAK(ready->place, TW__REDIS_NOWHERE, "P4: the count of tasks in lines");
     BREAK(dead->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
     close_places();
@@ -202,7 +202,7 @@ static void a_queue_that_does_not_wait_for_its_dead_tasks_is_seen(void **state)
     assert_int_equal(tw_wheel_add_at(all->deaths, &nobody, START), 0);
     assert_fault("P5: the wheel of deaths");
     tw_wheel_cancel(all->deaths, &nobody);
-    tw__redis_lease_kill(queue, ready, 5, text("no"), START + 3000, &log);
+    do_kill(queue, ready, 5, text("no"), START + 3000, &log);
     tw__redis_buffer_free(&log, &counted);
     BREAK(all->dead_limit, 1, "P5: a queue with too many dead tasks");
     close_places();
@@ -312,7 +312,7 @@ static void a_wrong_share_is_seen(void **state)
     tw__redis_queue_put(queue, tw__redis_task_new(&series, &counted), tw__redis_route_for(queue, &plan_of[6]),
                         tw__redis_queue_hash(all, series.id), NULL, START + 3000);
     for (unsigned i = 0; i < 2; i++)
-        tw__redis_lease_kill(queue, find(queue, "series"), 5, text("no"), START + 3000, &log);
+        do_kill(queue, find(queue, "series"), 5, text("no"), START + 3000, &log);
     tw__redis_buffer_free(&log, &counted);
     struct tw__redis_share *share = tw__redis_task_share(find(queue, "series"));
     assert_int_equal(share->users, 3);

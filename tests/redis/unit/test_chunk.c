@@ -191,7 +191,7 @@ static void leases_take_no_more_bytes_than_is_foretold(void **state)
     (void)state;
     struct tw__redis_queue *queue = open_one();
     for (unsigned i = 0; i < 5000; i++) {
-        struct tw__redis_attempt attempt = {.stage = TW__REDIS_LEASED,
+        struct tw__redis_attempt attempt = {.stage = TW__TASK_TAKEN,
                                             .due = START + i,
                                             .token = UINT64_MAX - i,
                                             .lease_ms = UINT32_MAX,
@@ -225,7 +225,7 @@ static void put_dying(struct tw__redis_queue *queue, const char *id, size_t payl
                         tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),
                         tw__redis_queue_hash(all, plan.id), NULL, START);
     for (unsigned i = 0; i < deaths; i++)
-        tw__redis_lease_kill(queue, find(queue, id), 5, text("no"), START + 700 + i * 1000003, &log);
+        do_kill(queue, find(queue, id), 5, text("no"), START + 700 + i * 1000003, &log);
     tw__redis_buffer_free(&log, &counted);
 }
 

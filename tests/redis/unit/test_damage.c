@@ -50,7 +50,7 @@ static size_t small_chunk(char *into)
                             NULL, START);
     }
     /* A period dies, which shares the payload of its series. */
-    tw__redis_lease_kill(queue, find(queue, "1xx"), 3, text("no"), START + 5, &log);
+    do_kill(queue, find(queue, "1xx"), 3, text("no"), START + 5, &log);
     tw__redis_buffer_free(&log, &counted);
     tw__redis_chunks_init(&chunks, queue);
     assert_true(tw__redis_chunks_next(&chunks, &bytes));
@@ -267,7 +267,7 @@ static int read_fields(const uint64_t *field, unsigned times)
     for (unsigned i = 0; i < times; i++) {
         for (unsigned k = ROUTE; k < FIELDS; k++)
             if (is_there(field, k, i > 0))
-                at = tw__redis_varint_put(at, field[k]);
+                at = tw__redis_varint_put(at, k == STAGE ? field[k] - TW__TASK_FILED : field[k]);
         for (uint64_t k = 0; k < field[STRINGS] && k < 9; k++)
             *at++ = 0;
     }
@@ -282,7 +282,7 @@ static const uint64_t good_work[FIELDS] = {[FORMAT] = 101,    [KIND] = TW__REDIS
                                            [TRIES] = 5,       [FIRST_MS] = 100,
                                            [FACTOR] = 200,    [MAX_MS] = 900,
                                            [JITTER] = 10,     [DUE] = 5,
-                                           [FLAGS] = 0x23,    [STAGE] = TW__REDIS_LEASED,
+                                           [FLAGS] = 0x23,    [STAGE] = TW__TASK_TAKEN,
                                            [ATTEMPT_DUE] = 4, [TOKEN] = 77,
                                            [LEASE_MS] = 1000, [ATTEMPT] = 1,
                                            [EVERY] = 9,       [TIMES] = 3,
@@ -353,19 +353,19 @@ static const struct wrong cases_of_work[] = {
     {FLAGS, 0xF3, 1},
     {FLAGS, 0xF4, -1},
     {FLAGS, 0x27, -1},
-    {STAGE, TW__REDIS_WAITING, 1},
-    {STAGE, TW__REDIS_DEAD, 1},
-    {STAGE, TW__REDIS_REPLACED, 1},
-    {STAGE, 4 + TW__REDIS_LEASED, 1}, /* renewed */
-    {STAGE, 4 + TW__REDIS_DEAD, 1},
-    {STAGE, 4 + TW__REDIS_REPLACED, 1},
-    {STAGE, 8 + TW__REDIS_REPLACED, -1}, /* the new task has no lapses */
-    {STAGE, 8, 1},                       /* the only attempt has lapsed */
-    {STAGE, 8 + TW__REDIS_LEASED, -1},
-    {STAGE, 8 + TW__REDIS_DEAD, 1},
-    {STAGE, 16, -1},
-    {STAGE, 17 * 8 + TW__REDIS_DEAD, -1},
-    {STAGE, 18 * 8, -1},
+    {STAGE, TW__TASK_FILED, 1},
+    {STAGE, TW__TASK_BURIED, 1},
+    {STAGE, TW__TASK_REPLACED, 1},
+    {STAGE, 4 + TW__TASK_TAKEN, 1}, /* renewed */
+    {STAGE, 4 + TW__TASK_BURIED, 1},
+    {STAGE, 4 + TW__TASK_REPLACED, 1},
+    {STAGE, 8 + TW__TASK_REPLACED, -1}, /* the new task has no lapses */
+    {STAGE, 8 + TW__TASK_FILED, 1},     /* the only attempt has lapsed */
+    {STAGE, 8 + TW__TASK_TAKEN, -1},
+    {STAGE, 8 + TW__TASK_BURIED, 1},
+    {STAGE, 16 + TW__TASK_FILED, -1},
+    {STAGE, 17 * 8 + TW__TASK_BURIED, -1},
+    {STAGE, 18 * 8 + TW__TASK_FILED, -1},
     {ATTEMPT_DUE, TW__TASK_TIME_MAX, 1},
     {ATTEMPT_DUE, TW__TASK_TIME_MAX + 1, -1},
     {TOKEN, UINT64_MAX, 1},
@@ -411,16 +411,16 @@ static void a_dead_task_of_a_chunk_has_any_kind(void **state)
     (void)state;
     open_all();
     memcpy(field, good_work, sizeof field);
-    field[STAGE] = TW__REDIS_DEAD;
+    field[STAGE] = TW__TASK_BURIED;
     field[KIND] = TW__REDIS_STREAM;
     assert_int_equal(read_fields(field, 1), 1);
-    field[STAGE] = TW__REDIS_WAITING;
+    field[STAGE] = TW__TASK_FILED;
     assert_int_equal(read_fields(field, 1), -1);
-    field[STAGE] = TW__REDIS_LEASED;
+    field[STAGE] = TW__TASK_TAKEN;
     assert_int_equal(read_fields(field, 1), -1);
-    field[STAGE] = TW__REDIS_REPLACED;
+    field[STAGE] = TW__TASK_REPLACED;
     assert_int_equal(read_fields(field, 1), 1);
-    field[STAGE] = TW__REDIS_DEAD;
+    field[STAGE] = TW__TASK_BURIED;
     field[PAYLOAD] = 4;
     field[STRINGS] = 3;
     assert_int_equal(read_fields(field, 1), -1);

@@ -51,7 +51,7 @@ static struct tw__redis_task *take(struct tw__redis_task *task, uint64_t token, 
     return lease(task, token, now);
 }
 
-static void assert_attempt(const struct tw__redis_task *task, enum tw__redis_stage stage, uint64_t due,
+static void assert_attempt(const struct tw__redis_task *task, enum tw__task_stage stage, uint64_t due,
                            uint32_t number, uint64_t token)
 {
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
@@ -88,13 +88,13 @@ static void a_task_that_repeats_no_more_stands_for_no_other_period(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS + 1, 60), 7, START + 200);
-    tw__redis_lease_fail(queue, task, false, text("no"), START + 900, START + 210, &changes);
+    do_fail(queue, task, false, text("no"), START + 900, START + 210, &changes);
     assert_true(tw__redis_task_missed_periods(keep("a", FIRST_OF_WORKERS + 1, 60, 5)) == 3);
     assert_true(tw__redis_task_missed_periods(keep("a", FIRST_OF_WORKERS + 1, 90, 5)) ==
                 2); /* in the same time */
     task = keep("a", FIRST_OF_WORKERS + 1, 0, 1);
     assert_true(tw__redis_task_missed_periods(task) == 0);
-    assert_attempt(task, TW__REDIS_WAITING, START + 5, 1, 0);
+    assert_attempt(task, TW__TASK_FILED, START + 5, 1, 0);
     close_work();
 }
 
@@ -111,9 +111,9 @@ static void an_attempt_goes_on_if_both_repeat(void **state)
     const struct tw__redis_task *missed =
         take(put_plan("c", FIRST_OF_WORKERS + 1, 60), 9, START + 200); /* after 65, 125 and 185 */
     assert_keep(decide(missed, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, START + 5 + 4 * 60);
-    tw__redis_lease_kill_series(queue, series, 1, text(""), START + 20, &changes);
+    do_kill_series(queue, series, 1, text(""), START + 20, &changes);
     assert_keep(decide(find(queue, "b"), FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_GIVEN, START + 9000);
-    tw__redis_lease_move(queue, once, START + 400, START + 20, &changes);
+    do_move(queue, once, START + 400, START + 20, &changes);
     assert_keep(decide(find(queue, "a"), 0, 0), TW__TASK_KEEPDUE_IN_PLACE, START + 400);
     close_work();
 }
@@ -160,11 +160,11 @@ static void a_retry_keeps_its_attempt_state_and_takes_no_byte_more(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
-    tw__redis_lease_fail(queue, task, true, text("gone"), START + 500, START + 20, &changes);
+    do_fail(queue, task, true, text("gone"), START + 500, START + 20, &changes);
     uint64_t bytes = queue->bytes;
     task = keep("a", FIRST_OF_WORKERS, 0, 1);
     assert_true(queue->bytes - bytes <= 8); /* two letters more, as the allocator rounds */
-    assert_attempt(task, TW__REDIS_WAITING, START + 5, 1, 7);
+    assert_attempt(task, TW__TASK_FILED, START + 5, 1, 7);
     assert_true(tw__redis_task_due(task) == START + 500);
     assert_bytes_equal(tw__redis_task_whole_attempt(task).error, text("gone"));
     close_work();
@@ -176,9 +176,9 @@ static void an_attempt_under_way_keeps_its_lease(void **state)
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 60), 7, START + 10);
     task = keep("a", FIRST_OF_WORKERS + 1, 90, 4);
-    assert_attempt(task, TW__REDIS_LEASED, START + 5, 1, 7);
+    assert_attempt(task, TW__TASK_TAKEN, START + 5, 1, 7);
     assert_true(tw__redis_place_due(all, task) == START + 1010);
-    tw__redis_lease_done(queue, task, START + 80, &changes);
+    do_done(queue, task, START + 80, &changes);
     task = find(queue, "a");
     assert_true(tw__redis_task_due(task) == START + 5 + 90 && tw__redis_task_times(task) == 3);
     close_work();
@@ -189,10 +189,10 @@ static void the_task_behind_an_attempt_may_get_a_target(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
-    tw__redis_lease_move(queue, task, START + 400, START + 20, &changes);
+    do_move(queue, task, START + 400, START + 20, &changes);
     task = keep("a", 1, 0, 1);
-    assert_attempt(task, TW__REDIS_REPLACED, START + 400, 1, 7);
-    assert_true(tw__redis_lease_end_replaced(queue, task, START + 80, START + 80, &changes) == START + 400);
+    assert_attempt(task, TW__TASK_REPLACED, START + 400, 1, 7);
+    assert_true(do_end_replaced(queue, task, START + 80, START + 80, &changes) == START + 400);
     assert_taken(START + 400, find(queue, "a"));
     close_work();
 }
@@ -202,7 +202,7 @@ static void a_shared_payload_stays_with_the_others(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 60), 7, START + 10);
-    tw__redis_lease_kill(queue, task, 1, text(""), START + 20, &changes);
+    do_kill(queue, task, 1, text(""), START + 20, &changes);
     task = find(queue, "a");
     assert_true(task->shares && tw__redis_task_share(task)->users == 2);
     task = keep("a", FIRST_OF_WORKERS, 60, 2);
@@ -305,9 +305,9 @@ static void another_target_keeps_the_next_of_a_retry(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
-    tw__redis_lease_fail(queue, task, true, text("gone"), START + 500, START + 20, &changes);
+    do_fail(queue, task, true, text("gone"), START + 500, START + 20, &changes);
     task = keep("a", 1, 0, 1);
-    assert_attempt(task, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_attempt(task, TW__TASK_FILED, START + 5, 0, 0);
     assert_true(tw__redis_task_due(task) == START + 500);
     assert_bytes_equal(tw__redis_task_whole_attempt(task).error, text(""));
     assert_taken(START + 499, NULL);
@@ -327,11 +327,11 @@ static void another_target_keeps_the_next_of_a_held_task(void **state)
         tw__redis_place_hold_first(all, task, 5100, START + 100);
     }
     struct tw__redis_task *sent = keep("a", 1, 0, 1);
-    assert_attempt(sent, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_attempt(sent, TW__TASK_FILED, START + 5, 0, 0);
     assert_true(tw__redis_place_next(all, sent, START + 70) == START + 100 && sent->tries == 0);
     tw__redis_place_try_again(tw__redis_route_of(all, find(queue, "b")), START + 60);
     struct tw__redis_task *put = keep("b", FIRST_OF_WORKERS, 0, 1);
-    assert_attempt(put, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_attempt(put, TW__TASK_FILED, START + 5, 0, 0);
     assert_true(tw__redis_place_next(all, put, START + 70) == START + 60);
     assert_taken(START + 99, put);
     assert_taken(START + 99, NULL);
@@ -375,9 +375,9 @@ static void a_logged_renewal_leaves_times_and_attempts(void **state)
     assert_bytes_equal(tw__redis_task_packed(find(queue, "waits")), text("\1\5newer"));
     take(put_plan("leased", FIRST_OF_WORKERS, 60), 7, START + 10);
     assert_true(renew_logged("leased", FIRST_OF_WORKERS, 90));
-    assert_attempt(find(queue, "leased"), TW__REDIS_LEASED, START + 5, 1, 7);
+    assert_attempt(find(queue, "leased"), TW__TASK_TAKEN, START + 5, 1, 7);
     assert_true(tw__redis_task_every(find(queue, "leased")) == 90);
-    tw__redis_lease_move(queue, find(queue, "leased"), START + 400, START + 20, &changes);
+    do_move(queue, find(queue, "leased"), START + 400, START + 20, &changes);
     assert_true(renew_logged("leased", 1, 0)); /* it stands behind an attempt */
     close_work();
 }
@@ -389,7 +389,7 @@ static void a_logged_renewal_has_to_fit(void **state)
     assert_false(renew_logged("a", FIRST_OF_WORKERS, 0));
     struct tw__redis_task *task = put_plan("a", FIRST_OF_WORKERS, 0);
     assert_false(renew_logged("a", 1, 0)); /* it would be filed there, and not renewed */
-    tw__redis_lease_kill_series(queue, task, 1, text(""), START + 20, &changes);
+    do_kill_series(queue, task, 1, text(""), START + 20, &changes);
     assert_false(renew_logged("a", FIRST_OF_WORKERS, 0));
     assert_bytes_equal(tw__redis_task_packed(find(queue, "a")), text("\1\3old"));
     close_work();

@@ -80,7 +80,7 @@ static void a_lease_is_an_attempt_with_an_end(void **state)
     assert_null(all->delivering);
     assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 0, 1, 0);
-    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__REDIS_LEASED,
+    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__TASK_TAKEN,
                                                      .due = START + 5,
                                                      .token = UINT64_MAX,
                                                      .lease_ms = 1000,
@@ -101,23 +101,23 @@ static void a_lease_that_is_extended_ends_later(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_LEASED,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_TAKEN,
                                        .due = START + 5,
                                        .token = 9,
                                        .lease_ms = 50,
                                        .number = 1,
                                        .worker = text("bob")};
-    tw__redis_lease_extend(queue, task, 50, false, START + 400, &changes);
+    do_extend(queue, task, 50, false, START + 400, &changes);
     assert_ptr_equal(task, find(queue, "a")); /* in its block */
     assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 450);
     wanted.renewed = true;
-    tw__redis_lease_extend(queue, task, 50, true, START + 500, &changes);
+    do_extend(queue, task, 50, true, START + 500, &changes);
     assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 550);
     assert_counts(1, 0, 1, 0);
     /* The next lease is not a renewed one. */
-    tw__redis_lease_fail(queue, task, false, text(""), START + 600, START + 550, &changes);
+    do_fail(queue, task, false, text(""), START + 600, START + 550, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 10, START + 700);
     assert_false(tw__redis_task_attempt(task).renewed);
@@ -137,14 +137,14 @@ static void the_ends_of_leases_move_with_the_clock(void **state)
     open_work();
     struct tw__redis_task *one = leased("one", 9), *two = leased("two", 8), *three = leased("three", 7),
                           *waits = put_one(queue, "waits", START + 600, START);
-    tw__redis_lease_extend(queue, three, 1000, false, START + 60, &changes);
+    do_extend(queue, three, 1000, false, START + 60, &changes);
     assert_end(one, START + 1010);
     tw__redis_place_clock_set(all, -500);
     assert_end(one, START + 510);
     assert_taken(START + 509, NULL);
     assert_taken(START + 510, one);
     assert_true(tw__redis_task_due(one) == START + 510);
-    tw__redis_lease_extend(queue, one, 100, true, START + 510, &changes);
+    do_extend(queue, one, 100, true, START + 510, &changes);
     assert_end(one, START + 610);
     assert_taken(START + 510, two);
     tw__redis_place_file_late(all, two);
@@ -158,7 +158,7 @@ static void the_ends_of_leases_move_with_the_clock(void **state)
     tw__redis_place_unfile(all, three);
     assert_true(tw__redis_task_due(three) == START + 100560);
     tw__redis_place_file(all, three, START + 100560, START + 100559);
-    tw__redis_lease_give_back(queue, three, START + 100559, &changes);
+    do_give_back(queue, three, START + 100559, &changes);
     assert_true(tw__redis_task_due(find(queue, "three")) == START + 5);
     assert_taken(START + 100609, NULL);
     assert_taken(START + 100610, one);
@@ -201,7 +201,7 @@ static void leases_end_and_tasks_are_due_in_the_order_of_time(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_lease its = {.token = 5, .ms = 700000, .worker = text("bob")};
+    struct lease its = {.token = 5, .ms = 700000, .worker = text("bob")};
     struct tw__redis_task *first = put_work(queue, "first", START + 5, START);
     offer(first, START + 5);
     first = begin_lease(queue, first, &its, START + 10, &changes);
@@ -276,14 +276,13 @@ static void a_new_task_stands_behind_the_attempt(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_REPLACED,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_REPLACED,
                                        .due = START + 9000,
                                        .token = 9,
                                        .lease_ms = 1000,
                                        .number = 2,
                                        .worker = text("bob")};
-    tw__redis_lease_fail(queue, leased_repeating("a", 60000, 3), false, text("no"), START + 20, START + 15,
-                         &changes);
+    do_fail(queue, leased_repeating("a", 60000, 3), false, text("no"), START + 20, START + 15, &changes);
     offer(find(queue, "a"), START + 20);
     struct tw__redis_task *task = put_behind(lease(find(queue, "a"), 9, START + 25), 0, START + 9000);
     assert_attempt(task, &wanted);
@@ -298,8 +297,8 @@ static void a_new_task_stands_behind_the_attempt(void **state)
     wanted.due = START + 3;
     assert_attempt(task, &wanted);
     assert_end(task, START + 1025);
-    tw__redis_lease_extend(queue, task, 50, true, START + 60, &changes);
-    tw__redis_lease_move(queue, task, START + 7000, START + 70, &changes);
+    do_extend(queue, task, 50, true, START + 60, &changes);
+    do_move(queue, task, START + 7000, START + 70, &changes);
     wanted.due = START + 7000;
     wanted.lease_ms = 50;
     wanted.renewed = true;
@@ -314,11 +313,11 @@ static void a_task_that_is_moved_stands_behind_its_own_attempt(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_fail(queue, leased("a", 9), false, text("no"), START + 20, START + 15, &changes);
+    do_fail(queue, leased("a", 9), false, text("no"), START + 20, START + 15, &changes);
     offer(find(queue, "a"), START + 20);
-    tw__redis_lease_move(queue, lease(find(queue, "a"), 8, START + 25), START + 20, START + 30, &changes);
+    do_move(queue, lease(find(queue, "a"), 8, START + 25), START + 20, START + 30, &changes);
     struct tw__redis_task *task = find(queue, "a");
-    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__REDIS_REPLACED,
+    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__TASK_REPLACED,
                                                      .due = START + 20,
                                                      .token = 8,
                                                      .lease_ms = 1000,
@@ -326,7 +325,7 @@ static void a_task_that_is_moved_stands_behind_its_own_attempt(void **state)
                                                      .worker = text("bob")});
     assert_end(task, START + 1025);
     assert_bytes_equal(tw__redis_task_packed(task), text("\1\1p"));
-    tw__redis_lease_move(queue, put_work(queue, "waits", START + 20, START), START + 40, START + 30, &changes);
+    do_move(queue, put_work(queue, "waits", START + 20, START), START + 40, START + 30, &changes);
     assert_false(find(queue, "waits")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "waits")) == START + 40);
     close_work();
@@ -338,14 +337,13 @@ static void the_end_of_a_replaced_attempt_lets_the_new_task_wait(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = put_behind(leased("a", 9), FIRST_OF_WORKERS, START + 500);
-    assert_true(tw__redis_lease_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
+    assert_true(do_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
     assert_false(find(queue, "a")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 500);
     assert_counts(1, 0, 0, 0);
     task = put_behind(leased("b", 9), 0, START + 499);
-    assert_true(tw__redis_lease_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
-    assert_attempt(find(queue, "b"),
-                   &(struct tw__redis_attempt){.stage = TW__REDIS_WAITING, .due = START + 499});
+    assert_true(do_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
+    assert_attempt(find(queue, "b"), &(struct tw__redis_attempt){.stage = TW__TASK_FILED, .due = START + 499});
     assert_true(tw__redis_task_due(find(queue, "b")) == START + 500);
     assert_true(tw__redis_task_waits(find(queue, "b")));
     assert_false(tw__redis_lease_has_token(find(queue, "b"), 9));
@@ -374,7 +372,7 @@ static void a_new_task_has_the_place_of_the_lease(void **state)
     assert_taken(START + 1010, first);
     assert_taken(START + 1010, second);
     all->delivering = second;
-    tw__redis_lease_move(queue, second, START + 5000, START + 1010, &changes);
+    do_move(queue, second, START + 5000, START + 1010, &changes);
     assert_null(all->delivering);
     assert_taken(START + 1010, third);
     assert_taken(START + 1010, find(queue, "second"));
@@ -404,11 +402,10 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    tw__redis_lease_fail(queue, task, false, text("no network"), START + 5000, START + 700, &changes);
+    do_fail(queue, task, false, text("no network"), START + 5000, START + 700, &changes);
     task = find(queue, "a");
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_FILED,
                                        .due = START + 5,
-                                       .lease_ms = 1000,
                                        .number = 1,
                                        .worker = text("bob"),
                                        .error = text("no network")};
@@ -422,7 +419,8 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     assert_false(tw__redis_task_waits(task));
     struct tw__redis_task *again = lease(task, 10, START + 5001);
     assert_ptr_equal(again, find(queue, "a"));
-    wanted.stage = TW__REDIS_LEASED;
+    wanted.stage = TW__TASK_TAKEN;
+    wanted.lease_ms = 1000;
     wanted.has_next = true;
     wanted.next = START + 5000;
     wanted.token = 10;
@@ -439,13 +437,11 @@ static void a_lapse_is_followed_by_another_attempt(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    tw__redis_lease_count_lapse(task);
-    tw__redis_lease_fail(queue, task, true, text("the lease ran out"), START + 5000, START + 700, &changes);
+    do_fail(queue, task, true, text("the lease ran out"), START + 5000, START + 700, &changes);
     task = find(queue, "a");
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
+    struct tw__redis_attempt wanted = {.stage = TW__TASK_FILED,
                                        .due = START + 5,
                                        .token = 9,
-                                       .lease_ms = 1000,
                                        .number = 1,
                                        .lapses = 1,
                                        .worker = text("bob"),
@@ -458,7 +454,7 @@ static void a_lapse_is_followed_by_another_attempt(void **state)
     task = lease(task, 10, START + 5001);
     assert_false(tw__redis_lease_has_token(task, 9));
     assert_int_equal(tw__redis_task_attempt(task).lapses, 1);
-    task = tw__redis_lease_give_back(queue, task, START + 5002, &changes);
+    task = do_give_back(queue, task, START + 5002, &changes);
     assert_int_equal(tw__redis_task_attempt(task).lapses, 1);
     close_work();
 }
@@ -471,7 +467,7 @@ static void attempts_are_counted_up_to_a_limit(void **state)
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     attempt.number = TW__REDIS_BEGUN_MAX;
     tw__redis_task_set_attempt(task, &attempt);
-    tw__redis_lease_fail(queue, task, false, text(""), START + 600, START + 550, &changes);
+    do_fail(queue, task, false, text(""), START + 600, START + 550, &changes);
     offer(find(queue, "a"), START + 600);
     assert_true(tw__redis_task_attempt(lease(find(queue, "a"), 8, START + 700)).number == TW__REDIS_BEGUN_MAX);
     close_work();
@@ -489,7 +485,7 @@ static void a_task_that_is_given_back_was_never_taken(void **state)
     task = lease(task, 9, START + 10);
     assert_true(queue->bytes > bytes);
     all->delivering = task;
-    task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
+    task = do_give_back(queue, task, START + 700, &changes);
     assert_null(all->delivering);
     assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 1, 0, 0);
@@ -509,18 +505,14 @@ static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    tw__redis_lease_fail(queue, task, false, text("no network"), START + 600, START + 500, &changes);
+    do_fail(queue, task, false, text("no network"), START + 600, START + 500, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 10, START + 700);
-    tw__redis_lease_extend(queue, task, 50, true, START + 710, &changes);
-    task = tw__redis_lease_give_back(queue, task, START + 720, &changes);
+    do_extend(queue, task, 50, true, START + 710, &changes);
+    task = do_give_back(queue, task, START + 720, &changes);
     assert_counts(1, 1, 0, 0);
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
-                                       .renewed = true,
-                                       .due = START + 5,
-                                       .lease_ms = 50,
-                                       .number = 1,
-                                       .error = text("no network")};
+    struct tw__redis_attempt wanted = {
+        .stage = TW__TASK_FILED, .due = START + 5, .number = 1, .error = text("no network")};
     assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 600 && tw__redis_task_first_due(task) == START + 5);
     assert_false(tw__redis_lease_has_token(task, 9) || tw__redis_lease_has_token(task, 10) ||
@@ -538,12 +530,15 @@ static void a_promoted_task_that_is_given_back_is_ready_everywhere(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = put_work(queue, "a", START + 9000, START);
-    task = tw__redis_lease_make_due(queue, task, START + 5, &changes);
+    task = do_promote(queue, task, START + 5, &changes);
     offer(task, START + 5);
     task = lease(find(queue, "a"), 9, START + 10);
-    task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
+    task = do_give_back(queue, task, START + 700, &changes);
     assert_counts(1, 1, 0, 0);
-    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING, .due = START + 9000, .lease_ms = 1000};
+    struct tw__redis_attempt wanted = {
+        .stage = TW__TASK_FILED,
+        .due = START + 9000,
+    };
     assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_first_due(task) == START + 9000);
     close_work();
@@ -579,14 +574,13 @@ static void a_lease_knows_when_its_task_was_ready(void **state)
     struct tw__redis_task *task = leased("a", 9);
     assert_false(tw__redis_task_attempt(task).has_next);
     size_t bytes = tw__redis_task_bytes(task, &counted);
-    tw__redis_lease_fail(queue, task, false, text(""), START + 600, START + 500, &changes);
+    do_fail(queue, task, false, text(""), START + 600, START + 500, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 10, START + 700);
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     assert_true(attempt.has_next && attempt.next == START + 600);
     assert_in_range(tw__redis_task_bytes(task, &counted), bytes, bytes + 16);
-    tw__redis_lease_count_lapse(task);
-    tw__redis_lease_fail(queue, task, true, text(""), START + 800, START + 750, &changes);
+    do_fail(queue, task, true, text(""), START + 800, START + 750, &changes);
     assert_false(tw__redis_task_attempt(find(queue, "a")).has_next);
     assert_int_equal(tw__redis_task_bytes(find(queue, "a"), &counted), bytes);
     close_work();
@@ -600,14 +594,14 @@ static void tasks_that_are_given_back_have_their_old_order(void **state)
     (void)state;
     open_work();
     for (unsigned i = 0; i < 4; i++)
-        tw__redis_lease_fail(queue, leased(ids[i], 9), false, text(""), START + 600, START + 500, &changes);
+        do_fail(queue, leased(ids[i], 9), false, text(""), START + 600, START + 500, &changes);
     for (unsigned i = 0; i < 4; i++)
         offer(find(queue, ids[i]), START + 600);
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 3; i++)
             lease(find(queue, ids[i]), 10 + i, START + 700);
         for (unsigned i = 0; i < 3; i++)
-            tw__redis_lease_give_back(queue, find(queue, ids[back[i]]), START + 720, &changes);
+            do_give_back(queue, find(queue, ids[back[i]]), START + 720, &changes);
         struct tw__link *link = queue->ready.next;
         for (unsigned i = 0; i < 4; i++, link = link->next)
             assert_ptr_equal(tw__redis_task_of_link(link), find(queue, ids[i]));
@@ -621,12 +615,12 @@ static void a_period_that_is_given_back_is_still_to_come(void **state)
     open_work();
     struct tw__redis_task *task = leased_repeating("a", 60000, 3);
     task->tries = 2;
-    task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
+    task = do_give_back(queue, task, START + 700, &changes);
     assert_counts(1, 1, 0, 0);
     assert_false(task->has_attempt);
     assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_times(task) == 3);
     assert_int_equal(task->tries, 0);
-    tw__redis_lease_done(queue, lease(task, 8, START + 800), START + 900, &changes);
+    do_done(queue, lease(task, 8, START + 800), START + 900, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 60005);
     close_work();
 }
@@ -637,13 +631,13 @@ static void a_task_that_is_done_leaves(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_done(queue, leased("a", 9), START + 20, &changes);
+    do_done(queue, leased("a", 9), START + 20, &changes);
     assert_counts(0, 0, 0, 0);
     assert_null(find(queue, "a"));
     /* Late: after the lease, while the task is ready again. */
-    tw__redis_lease_fail(queue, leased("b", 9), false, text("late"), START + 600, START + 550, &changes);
+    do_fail(queue, leased("b", 9), false, text("late"), START + 600, START + 550, &changes);
     offer(find(queue, "b"), START + 600);
-    tw__redis_lease_done(queue, find(queue, "b"), START + 700, &changes);
+    do_done(queue, find(queue, "b"), START + 700, &changes);
     assert_counts(0, 0, 0, 0);
     close_work();
 }
@@ -653,7 +647,7 @@ static void a_repeating_task_goes_on_from_its_due_time(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased_repeating("a", 60000, 3);
-    tw__redis_lease_done(queue, task, START + 900, &changes);
+    do_done(queue, task, START + 900, &changes);
     task = find(queue, "a");
     assert_counts(1, 0, 0, 0);
     assert_false(task->has_attempt);
@@ -661,12 +655,12 @@ static void a_repeating_task_goes_on_from_its_due_time(void **state)
     assert_true(tw__redis_task_every(task) == 60000);
     assert_true(tw__redis_task_times(task) == 2);
     assert_int_equal(task->tries, 0);
-    tw__redis_lease_done(queue, task, START + 900, &changes);
+    do_done(queue, task, START + 900, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 120005);
-    tw__redis_lease_done(queue, find(queue, "a"), START + 900, &changes); /* the last time */
+    do_done(queue, find(queue, "a"), START + 900, &changes); /* the last time */
     assert_counts(0, 0, 0, 0);
     task = leased_repeating("b", 60000, TW__REDIS_FOR_EVER);
-    tw__redis_lease_done(queue, task, START + 900, &changes);
+    do_done(queue, task, START + 900, &changes);
     assert_true(tw__redis_task_times(find(queue, "b")) == TW__REDIS_FOR_EVER);
     close_work();
 }
@@ -675,9 +669,9 @@ static void a_period_that_no_clock_reaches_is_the_last_one(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_done(queue, leased_repeating("a", TW__TASK_TIME_MAX - START - 5, 3), START + 900, &changes);
+    do_done(queue, leased_repeating("a", TW__TASK_TIME_MAX - START - 5, 3), START + 900, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == TW__TASK_TIME_MAX);
-    tw__redis_lease_done(queue, leased_repeating("b", TW__TASK_TIME_MAX - START - 4, 3), START + 900, &changes);
+    do_done(queue, leased_repeating("b", TW__TASK_TIME_MAX - START - 4, 3), START + 900, &changes);
     assert_null(find(queue, "b"));
     close_work();
 }
@@ -698,13 +692,13 @@ static void a_call_stands_for_the_same_periods_in_each_attempt(void **state)
     open_work();
     struct tw__redis_task *task = leased_late("a", FIRST_OF_WORKERS + 1);
     assert_true(tw__redis_task_missed_periods(task) == 2 && tw__redis_task_first_due(task) == START + 5);
-    tw__redis_lease_fail(queue, task, false, text("no"), START + 600, START + 500, &changes);
+    do_fail(queue, task, false, text("no"), START + 600, START + 500, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 8, START + 900);
     assert_true(tw__redis_task_missed_periods(task) == 2);
-    task = tw__redis_lease_give_back(queue, task, START + 950, &changes); /* its first attempt has begun */
+    task = do_give_back(queue, task, START + 950, &changes); /* its first attempt has begun */
     assert_true(tw__redis_task_missed_periods(task) == 2);
-    tw__redis_lease_done(queue, lease(task, 9, START + 960), START + 970, &changes);
+    do_done(queue, lease(task, 9, START + 960), START + 970, &changes);
     task = find(queue, "a");
     assert_false(task->has_attempt);
     assert_true(tw__redis_task_due(task) == START + 305 && tw__redis_task_times(task) == 2);
@@ -716,11 +710,11 @@ static void a_call_that_is_given_back_counts_its_periods_anew(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased_late("a", FIRST_OF_WORKERS + 1);
-    task = tw__redis_lease_give_back(queue, task, START + 300, &changes);
+    task = do_give_back(queue, task, START + 300, &changes);
     assert_false(task->has_attempt);
     task = lease(task, 8, START + 305);
     assert_true(tw__redis_task_missed_periods(task) == 3 && tw__redis_task_first_due(task) == START + 5);
-    tw__redis_lease_put_off(queue, task, START + 500, START + 310, &changes);
+    do_put_off(queue, task, START + 500, START + 310, &changes);
     assert_true(tw__redis_task_missed_periods(find(queue, "a")) == 0);
     close_work();
 }
@@ -728,9 +722,7 @@ static void a_call_that_is_given_back_counts_its_periods_anew(void **state)
 /* Lets the first ready task take its turn at a time, when it is not to be called. */
 static void pass_over(struct tw__redis_task *task, uint64_t now)
 {
-    struct tw__task_turn turn = tw__redis_turn(all, task, now);
-    assert_false(turn.calls);
-    tw__redis_lease_pass_over(queue, task, &turn, now, &changes);
+    do_pass_over(queue, task, now, &changes);
 }
 
 /* The limit of this plan is 700 ms. A retry has none. */
@@ -740,15 +732,15 @@ static void a_task_that_is_too_late_leaves(void **state)
     open_work();
     struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 0, 1);
     offer(task, START + 5);
-    assert_true(tw__redis_turn(all, task, START + 705).calls);
+    assert_true(turn_of(all, task, START + 705).calls);
     pass_over(task, START + 706);
     assert_null(find(queue, "a"));
     task = put_repeating("b", FIRST_OF_WORKERS + 1, 0, 1);
     offer(task, START + 5);
     task = lease(task, 7, START + 10);
-    tw__redis_lease_fail(queue, task, false, text("no"), START + 20, START + 15, &changes);
+    do_fail(queue, task, false, text("no"), START + 20, START + 15, &changes);
     offer(find(queue, "b"), START + 20);
-    assert_true(tw__redis_turn(all, find(queue, "b"), START + 9000).calls);
+    assert_true(turn_of(all, find(queue, "b"), START + 9000).calls);
     lease(find(queue, "b"), 8, START + 9000);
     close_work();
 }
@@ -760,13 +752,13 @@ static void periods_that_are_too_late_are_no_part_of_the_call(void **state)
     open_work();
     struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 100, 3);
     offer(task, START + 5);
-    assert_int_equal(tw__redis_turn(all, task, START + 910).dropped, 3);
+    assert_int_equal(turn_of(all, task, START + 910).dropped, 3);
     task = lease(task, 7, START + 910);
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     assert_true(attempt.due == START + 305 && attempt.missed_periods == 6 && !attempt.has_next);
-    task = tw__redis_lease_give_back(queue, task, START + 920, &changes);
+    task = do_give_back(queue, task, START + 920, &changes);
     assert_true(tw__redis_task_due(task) == START + 305 && !task->has_attempt);
-    tw__redis_lease_done(queue, lease(task, 8, START + 930), START + 940, &changes);
+    do_done(queue, lease(task, 8, START + 930), START + 940, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 1005 &&
                 tw__redis_task_times(find(queue, "a")) == 2);
     close_work();
@@ -793,15 +785,15 @@ static void what_comes_later_or_sooner_is_not_late(void **state)
     open_work();
     struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 0, 1);
     offer(task, START + 5);
-    tw__redis_lease_put_off(queue, lease(task, 7, START + 10), START + 2000, START + 20, &changes);
+    do_put_off(queue, lease(task, 7, START + 10), START + 2000, START + 20, &changes);
     offer(find(queue, "a"), START + 2000);
-    assert_true(tw__redis_turn(all, find(queue, "a"), START + 2700).calls);
-    assert_false(tw__redis_turn(all, find(queue, "a"), START + 2701).calls);
+    assert_true(turn_of(all, find(queue, "a"), START + 2700).calls);
+    assert_false(turn_of(all, find(queue, "a"), START + 2701).calls);
     task = put_repeating("b", FIRST_OF_WORKERS + 1, 5000, 3);
-    tw__redis_lease_move(queue, task, START + 9000, START + 10, &changes);
-    tw__redis_lease_make_due(queue, find(queue, "b"), START + 100, &changes);
+    do_move(queue, task, START + 9000, START + 10, &changes);
+    do_promote(queue, find(queue, "b"), START + 100, &changes);
     offer(find(queue, "b"), START + 100);
-    struct tw__task_turn turn = tw__redis_turn(all, find(queue, "b"), START + 3000);
+    struct tw__task_turn turn = turn_of(all, find(queue, "b"), START + 3000);
     assert_true(turn.calls && turn.due == START + 9000 && turn.missed_periods == 0);
     close_work();
 }
@@ -813,9 +805,9 @@ static void the_tries_of_a_task_before_do_not_begin_a_call(void **state)
     open_work();
     struct tw__redis_task *task = put_repeating("a", 2, 0, 1); /* the limit of this plan is 500 ms */
     assert_int_equal(task->tries, 3);
-    assert_true(tw__redis_turn(all, task, START + 505).calls);
-    assert_false(tw__redis_turn(all, task, START + 506).calls);
-    assert_int_equal(tw__redis_turn(all, put_repeating("b", 4, 100, 3), START + 310).missed_periods, 3);
+    assert_true(turn_of(all, task, START + 505).calls);
+    assert_false(turn_of(all, task, START + 506).calls);
+    assert_int_equal(turn_of(all, put_repeating("b", 4, 100, 3), START + 310).missed_periods, 3);
     close_work();
 }
 
@@ -823,7 +815,7 @@ static void a_call_dies_with_all_its_periods(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_kill(queue, leased_late("a", FIRST_OF_WORKERS + 1), 1, text("no"), START + 300, &changes);
+    do_kill(queue, leased_late("a", FIRST_OF_WORKERS + 1), 1, text("no"), START + 300, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 305);
     const struct tw__redis_task *dead = tw__redis_place_first_dead(queue);
     assert_true(tw__redis_task_first_due(dead) == START + 5 &&
@@ -837,9 +829,9 @@ static void burst_and_a_new_task_stand_for_one_period(void **state)
     open_work();
     assert_true(tw__redis_task_missed_periods(leased_late("a", FIRST_OF_WORKERS)) == 0);
     struct tw__redis_task *task = leased_late("b", FIRST_OF_WORKERS + 1);
-    tw__redis_lease_move(queue, task, START + 400, START + 300, &changes);
+    do_move(queue, task, START + 400, START + 300, &changes);
     assert_true(tw__redis_task_missed_periods(find(queue, "b")) == 0);
-    tw__redis_lease_end_replaced(queue, find(queue, "b"), START + 310, START + 310, &changes);
+    do_end_replaced(queue, find(queue, "b"), START + 310, START + 310, &changes);
     assert_true(tw__redis_task_due(find(queue, "b")) == START + 400);
     close_work();
 }
@@ -851,20 +843,19 @@ static void a_dead_task_stays_with_its_error(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *first = leased("a", 9), *second = put_one(queue, "b", START + 6, START);
-    tw__redis_lease_kill(queue, first, 5, text("no network"), START + 700, &changes);
-    tw__redis_lease_kill(queue, second, 3, text("WRONGTYPE"), START + 800, &changes);
+    do_kill(queue, first, 5, text("no network"), START + 700, &changes);
+    do_kill(queue, second, 3, text("WRONGTYPE"), START + 800, &changes);
     assert_counts(2, 0, 0, 2);
     first = find(queue, "a");
     second = find(queue, "b");
-    assert_attempt(first, &(struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
+    assert_attempt(first, &(struct tw__redis_attempt){.stage = TW__TASK_BURIED,
                                                       .due = START + 5,
-                                                      .lease_ms = 1000,
                                                       .number = 5,
                                                       .worker = text("bob"),
                                                       .error = text("no network")});
     assert_attempt(second,
                    &(struct tw__redis_attempt){
-                       .stage = TW__REDIS_DEAD, .due = START + 6, .number = 3, .error = text("WRONGTYPE")});
+                       .stage = TW__TASK_BURIED, .due = START + 6, .number = 3, .error = text("WRONGTYPE")});
     assert_true(tw__redis_task_due(first) == START + 700); /* the time of its death */
     assert_false(tw__redis_task_waits(first));
     assert_false(tw__redis_lease_has_token(first, 9));
@@ -881,13 +872,12 @@ static void a_dead_period_is_a_task_of_its_own(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_kill(queue, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
+    do_kill(queue, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
     assert_counts(2, 0, 0, 1);
     struct tw__redis_task *dead = find(queue, "a@1700000000005"), *task = find(queue, "a");
     assert_non_null(dead);
-    assert_attempt(dead, &(struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
+    assert_attempt(dead, &(struct tw__redis_attempt){.stage = TW__TASK_BURIED,
                                                      .due = START + 5,
-                                                     .lease_ms = 1000,
                                                      .number = 5,
                                                      .worker = text("bob"),
                                                      .error = text("no")});
@@ -905,7 +895,7 @@ static void the_last_period_dies_and_ends_the_series(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_kill(queue, leased_repeating("a", 60000, 1), 5, text("no"), START + 700, &changes);
+    do_kill(queue, leased_repeating("a", 60000, 1), 5, text("no"), START + 700, &changes);
     assert_counts(1, 0, 0, 1);
     assert_null(find(queue, "a"));
     assert_non_null(find(queue, "a@1700000000005"));
@@ -918,7 +908,7 @@ static void a_period_that_a_target_refused_dies_in_the_same_way(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = put_repeating("s", 1, 60000, TW__REDIS_FOR_EVER);
-    tw__redis_lease_kill(queue, task, 3, text("WRONGTYPE"), START + 700, &changes);
+    do_kill(queue, task, 3, text("WRONGTYPE"), START + 700, &changes);
     task = find(queue, "s");
     assert_counts(2, 0, 0, 1);
     assert_non_null(find(queue, "s@1700000000005"));
@@ -935,11 +925,11 @@ static void a_dead_period_leaves_a_task_with_its_id_alone(void **state)
     leased("a@1700000000005", 8);
     leased("a@1700000000005-1", 9);
     assert_counts(2, 0, 2, 0);
-    tw__redis_lease_kill(queue, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
+    do_kill(queue, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
     assert_counts(4, 0, 2, 1);
-    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005")), TW__REDIS_LEASED);
-    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-1")), TW__REDIS_LEASED);
-    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-2")), TW__REDIS_DEAD);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005")), TW__TASK_TAKEN);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-1")), TW__TASK_TAKEN);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-2")), TW__TASK_BURIED);
     close_work();
 }
 
@@ -948,10 +938,10 @@ static void a_series_can_die_as_a_whole(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased_repeating("a", 60000, 3);
-    tw__redis_lease_kill_series(queue, task, 1, text("too big"), START + 700, &changes);
+    do_kill_series(queue, task, 1, text("too big"), START + 700, &changes);
     task = find(queue, "a");
     assert_counts(1, 0, 0, 1);
-    assert_int_equal(tw__redis_task_stage(task), TW__REDIS_DEAD);
+    assert_int_equal(tw__redis_task_stage(task), TW__TASK_BURIED);
     assert_true(tw__redis_task_every(task) == 60000 && tw__redis_task_times(task) == 3);
     assert_true(tw__redis_task_first_due(task) == START + 5);
     close_work();
@@ -979,7 +969,7 @@ static void put_heavy(void)
 static void kill_heavy(unsigned times)
 {
     for (unsigned i = 0; i < times; i++)
-        tw__redis_lease_kill(queue, find(queue, "s"), 5, text("no"), START + 700 + i, &changes);
+        do_kill(queue, find(queue, "s"), 5, text("no"), START + 700 + i, &changes);
 }
 
 /* The n-th period that has died, from 0 on; NULL: it is gone. */
@@ -1084,7 +1074,7 @@ static void the_first_death_beyond_the_limit_is_named(void **state)
     tw__redis_queue_begin_anew(queue, period(0), START + 9000, START + 800);
     kill_heavy(1);
     assert_null(tw__redis_share_excess(period(101))); /* a period that was replayed is not dead */
-    tw__redis_lease_kill(queue, period(0), 5, text("no"), START + 9000, &changes);
+    do_kill(queue, period(0), 5, text("no"), START + 9000, &changes);
     assert_ptr_equal(tw__redis_share_excess(period(0)), period(1)); /* it has died last now */
     close_work();
 }
@@ -1171,9 +1161,9 @@ static void a_task_begins_anew_in_any_state(void **state)
     struct tw__redis_task *task = put_work(queue, "ready", START + 5, START);
     offer(task, START + 6);
     assert_new(task, "ready");
-    tw__redis_lease_fail(queue, leased("failed", 9), false, text("no"), START + 600, START + 550, &changes);
+    do_fail(queue, leased("failed", 9), false, text("no"), START + 600, START + 550, &changes);
     assert_new(find(queue, "failed"), "failed");
-    tw__redis_lease_kill(queue, leased("dead", 9), 5, text("no"), START + 700, &changes);
+    do_kill(queue, leased("dead", 9), 5, text("no"), START + 700, &changes);
     assert_new(find(queue, "dead"), "dead");
     assert_false(tw_timer_pending(&queue->death));
     task = put_one(queue, "held", START + 5, START);
@@ -1273,13 +1263,13 @@ static void a_copy_has_no_replaced_attempts(void **state)
     put_behind(leased("target", 9), 0, START + 20);
     put_one(queue, "between", START + 25, START);
     put_behind(leased("ended", 7), FIRST_OF_WORKERS, START + 6);
-    tw__redis_lease_end_replaced(queue, find(queue, "ended"), START + 30, START + 31, &changes);
+    do_end_replaced(queue, find(queue, "ended"), START + 30, START + 31, &changes);
     tw__redis_lease_forget_all(queue, START + 40);
     assert_counts(4, 0, 0, 0);
     assert_false(find(queue, "later")->has_attempt || find(queue, "target")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "later")) == START + 9000);
     assert_attempt(find(queue, "ended"),
-                   &(struct tw__redis_attempt){.stage = TW__REDIS_WAITING, .due = START + 6});
+                   &(struct tw__redis_attempt){.stage = TW__TASK_FILED, .due = START + 6});
     assert_taken(START + 40, find(queue, "between"));
     assert_taken(START + 40, find(queue, "target"));
     assert_taken(START + 40, find(queue, "ended"));
@@ -1291,32 +1281,28 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_fail(queue, leased("waits", 9), false, text("no"), START + 9000, START + 550, &changes);
-    tw__redis_lease_fail(queue, leased("again", 9), false, text("no"), START + 600, START + 550, &changes);
+    do_fail(queue, leased("waits", 9), false, text("no"), START + 9000, START + 550, &changes);
+    do_fail(queue, leased("again", 9), false, text("no"), START + 600, START + 550, &changes);
     offer(find(queue, "again"), START + 600);
     lease(find(queue, "again"), 10, START + 700);
-    tw__redis_lease_fail(queue, leased("ready", 9), false, text("no"), START + 600, START + 550, &changes);
+    do_fail(queue, leased("ready", 9), false, text("no"), START + 600, START + 550, &changes);
     offer(find(queue, "ready"), START + 600);
-    tw__redis_lease_kill(queue, leased("dead", 9), 5, text("no"), START + 700, &changes);
+    do_kill(queue, leased("dead", 9), 5, text("no"), START + 700, &changes);
     offer(put_work(queue, "first", START + 5, START), START + 6);
     put_work(queue, "plain", START + 8000, START);
     assert_counts(6, 2, 1, 1);
     tw__redis_lease_forget_all(queue, START + 2000);
     assert_counts(6, 1, 0, 1);
     struct tw__redis_attempt wanted = {
-        .stage = TW__REDIS_WAITING, .due = START + 5, .lease_ms = 1000, .number = 1, .error = text("no")};
+        .stage = TW__TASK_FILED, .due = START + 5, .number = 1, .error = text("no")};
     assert_attempt(find(queue, "waits"), &wanted);
     assert_attempt(find(queue, "again"), &wanted);
     assert_attempt(find(queue, "ready"), &wanted);
     assert_true(tw__redis_task_due(find(queue, "waits")) == START + 9000);
     assert_true(tw__redis_task_due(find(queue, "again")) == START + 600);
     assert_true(tw__redis_task_due(find(queue, "ready")) == START + 600);
-    wanted = (struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
-                                        .due = START + 5,
-                                        .lease_ms = 1000,
-                                        .number = 5,
-                                        .worker = text("bob"),
-                                        .error = text("no")};
+    wanted = (struct tw__redis_attempt){
+        .stage = TW__TASK_BURIED, .due = START + 5, .number = 5, .worker = text("bob"), .error = text("no")};
     assert_attempt(find(queue, "dead"), &wanted);
     assert_true(find(queue, "first")->place == TW__REDIS_IN_READY);
     assert_false(find(queue, "plain")->has_attempt);
@@ -1328,8 +1314,11 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
 /* Of a task with a target only the mark that its call has begun is left. Plan 2 has a limit of lateness. */
 static void a_copy_keeps_the_calls_that_a_target_has_refused(void **state)
 {
-    struct tw__redis_attempt attempt = {
-        .due = START + 5, .has_missed_periods = true, .worker = text(""), .error = text("")};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_FILED,
+                                        .due = START + 5,
+                                        .has_missed_periods = true,
+                                        .worker = text(""),
+                                        .error = text("")};
     (void)state;
     open_work();
     tw__redis_queue_set_attempt(queue, put_repeating("once", 2, 0, 1), &attempt);
@@ -1337,8 +1326,8 @@ static void a_copy_keeps_the_calls_that_a_target_has_refused(void **state)
     tw__redis_queue_set_attempt(queue, put_repeating("beat", 2, 100, 3), &attempt);
     tw__redis_lease_forget_all(queue, START + 2000);
     assert_attempt(find(queue, "beat"), &attempt);
-    assert_true(tw__redis_turn(all, find(queue, "once"), START + 9000).calls);
-    assert_true(tw__redis_turn(all, find(queue, "beat"), START + 9000).missed_periods == 4);
+    assert_true(turn_of(all, find(queue, "once"), START + 9000).calls);
+    assert_true(turn_of(all, find(queue, "beat"), START + 9000).missed_periods == 4);
     close_work();
 }
 

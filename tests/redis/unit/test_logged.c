@@ -114,7 +114,7 @@ static void a_new_task_stands_behind_the_attempt(void **state)
                                 find(both[i], "a"), START);
         }
         file_in_both(other, &(struct put){.id = "a", .plan = 0, .due = START + 3, .values = 2});
-        assert_int_equal(tw__redis_task_stage(find(other, "a")), TW__REDIS_REPLACED);
+        assert_int_equal(tw__redis_task_stage(find(other, "a")), TW__TASK_REPLACED);
         assert_true(tw__redis_task_first_due(find(other, "a")) == START + 3);
     }
     close_queue(other);
@@ -122,7 +122,8 @@ static void a_new_task_stands_behind_the_attempt(void **state)
 }
 
 /* KEEPDUE has given the task another time than its due time. */
-static const struct tw__redis_attempt kept = {.due = START + 5, .worker = {"", 0}, .error = {"", 0}};
+static const struct tw__redis_attempt kept = {
+    .stage = TW__TASK_FILED, .due = START + 5, .worker = {"", 0}, .error = {"", 0}};
 static const struct put keeps = {.id = "a", .plan = 1, .due = START + 60, .values = 1, .attempt = &kept};
 
 static void times_that_are_kept_need_the_task_that_had_them(void **state)
@@ -139,7 +140,7 @@ static void times_that_are_kept_need_the_task_that_had_them(void **state)
     assert_true(repeat(other, chunk.at, chunk.size, 1, NULL));
     assert_queues_equal(queue, other);
     old = put_work(other, "b", START + 5, START);
-    tw__redis_lease_kill(other, old, 1, text("no"), START + 9, &changes);
+    do_kill(other, old, 1, text("no"), START + 9, &changes);
     tw__redis_buffer_free(&chunk, &counted);
     chunk = file(queue, &(struct put){.id = "b", .plan = 1, .due = START + 60, .values = 1, .attempt = &kept});
     assert_false(repeat(other, chunk.at, chunk.size, 1, &fault));

@@ -49,7 +49,7 @@ static void a_search_ends_that_finds_nothing(void **state)
         char id[16];
         snprintf(id, sizeof id, "%u", i);
         struct tw__redis_task *task = put_one(queue, id, START + 1, START);
-        tw__redis_lease_kill_series(queue, task, 1, text("refused"), START, &log);
+        do_kill_series(queue, task, 1, text("refused"), START, &log);
     }
     tw__redis_buffer_free(&log, &all->memory);
     assert_int_equal(tw__redis_look_earliest(queue, 0, UINT64_MAX, START, 1, found), 0);

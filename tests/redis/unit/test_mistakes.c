@@ -191,7 +191,7 @@ static void the_attempt_state_of_a_task_without_one(void *arg)
 
 static void a_new_attempt_state_in_a_task_without_one(void *arg)
 {
-    struct tw__redis_attempt attempt = {.stage = TW__REDIS_WAITING};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_FILED};
     (void)arg;
     tw__redis_task_set_attempt(one, &attempt);
 }
@@ -210,54 +210,24 @@ static void a_new_attempt_state_in_the_line_of_dead_tasks(void *arg)
 
 static void lease_what_is_not_ready(void *arg)
 {
-    struct tw__redis_lease lease = {.token = 7, .ms = 5};
+    struct lease lease = {.token = 7, .ms = 5};
     (void)arg;
     (void)!begin_lease(queue, one, &lease, START, &changes);
 }
 
 static void lease_without_a_token(void *arg)
 {
-    struct tw__redis_lease lease = {.ms = 5};
+    struct lease lease = {.ms = 5};
     (void)arg;
     tw__redis_place_unfile(all, one);
     tw__redis_place_offer(all, one, START);
     (void)!begin_lease(queue, one, &lease, START, &changes);
 }
 
-static void extend_what_is_not_leased(void *arg)
+static void renew_what_is_not_leased(void *arg)
 {
     (void)arg;
-    tw__redis_lease_extend(queue, dead, 5, false, START, &changes);
-}
-
-static void end_what_is_not_replaced(void *arg)
-{
-    (void)arg;
-    (void)!tw__redis_lease_end_replaced(queue, one, START, START, &changes);
-}
-
-static void fail_what_is_not_leased(void *arg)
-{
-    (void)arg;
-    tw__redis_lease_fail(queue, dead, false, text("no"), START, START, &changes);
-}
-
-static void give_back_what_is_not_leased(void *arg)
-{
-    (void)arg;
-    (void)!tw__redis_lease_give_back(queue, dead, START, &changes);
-}
-
-static void kill_what_is_dead(void *arg)
-{
-    (void)arg;
-    tw__redis_lease_kill(queue, dead, 5, text("no"), START, &changes);
-}
-
-static void kill_what_is_dead_as_a_whole(void *arg)
-{
-    (void)arg;
-    tw__redis_lease_kill_series(queue, dead, 5, text("no"), START, &changes);
+    tw__redis_lease_renew(queue, dead, START, &changes);
 }
 
 /* ---- shared payloads ------------------------------------------------------------------------------------- */
@@ -300,7 +270,7 @@ static void the_address_of_a_payload_of_its_own(void *arg)
 
 static void a_dead_period_of_a_task_that_shares_nothing(void *arg)
 {
-    struct tw__redis_attempt attempt = {.stage = TW__REDIS_DEAD, .worker = text(""), .error = text("")};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_BURIED, .worker = text(""), .error = text("")};
     (void)arg;
     (void)!tw__redis_change_dead_copy(queue, one, text("two"), &attempt, START);
 }
@@ -419,19 +389,14 @@ static const struct {
     {offer_again_what_is_filed, "!tw__redis_task_filed(task)"},
     {stop_without_a_pause, "queue->paused"},
     {stop_what_is_filed, "!tw__redis_task_filed(task)"},
-    {the_dead_task_after_a_living_one, "tw__redis_task_stage(task) == TW__REDIS_DEAD"},
+    {the_dead_task_after_a_living_one, "tw__redis_task_stage(task) == TW__TASK_BURIED"},
     {the_attempt_state_of_a_task_without_one, "task->has_attempt"},
     {a_new_attempt_state_in_a_task_without_one, "task->has_attempt"},
     {the_change_of_a_task_without_an_attempt_state, "task->has_attempt"},
-    {a_new_attempt_state_in_the_line_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
-    {lease_what_is_not_ready, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
-    {lease_without_a_token, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
-    {extend_what_is_not_leased, "tw__redis_stage_is_leased(attempt.stage)"},
-    {end_what_is_not_replaced, "tw__redis_task_stage(task) == TW__REDIS_REPLACED"},
-    {fail_what_is_not_leased, "attempt.stage == TW__REDIS_LEASED"},
-    {give_back_what_is_not_leased, "attempt.stage == TW__REDIS_LEASED"},
-    {kill_what_is_dead, "attempt.stage != TW__REDIS_DEAD"},
-    {kill_what_is_dead_as_a_whole, "attempt.stage != TW__REDIS_DEAD"},
+    {a_new_attempt_state_in_the_line_of_dead_tasks, "tw__redis_task_stage(task) != TW__TASK_BURIED"},
+    {lease_what_is_not_ready, "!takes || (task->place == TW__REDIS_IN_READY && verb->call.token != 0)"},
+    {lease_without_a_token, "!takes || (task->place == TW__REDIS_IN_READY && verb->call.token != 0)"},
+    {renew_what_is_not_leased, "tw__task_stage_is_leased(attempt.stage)"},
     {join_a_payload_of_its_own, "task->shares"},
     {leave_a_payload_of_its_own, "task->shares"},
     {die_with_a_payload_of_its_own, "task->shares"},
@@ -460,7 +425,7 @@ static void each_mistake_of_the_caller_is_an_assertion(void **state)
     queue = open_one();
     one = put_one(queue, "one", START + 5, START);
     put_work(queue, "dead", START + 5, START);
-    tw__redis_lease_kill(queue, find(queue, "dead"), 5, text("no"), START, &changes);
+    do_kill(queue, find(queue, "dead"), 5, text("no"), START, &changes);
     dead = find(queue, "dead");
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
         assert_dies(mistakes[i].mistake(NULL), mistakes[i].assertion);

@@ -198,7 +198,7 @@ static struct tw__redis_task *put_ready(struct tw__redis_queue *queue, const cha
 
 static void ready_leased_and_dead_tasks_are_neither_foretold_nor_late(void **state)
 {
-    struct tw__redis_lease lease = {.token = 7, .ms = 500, .worker = text("bob")};
+    struct lease lease = {.token = 7, .ms = 500, .worker = text("bob")};
     struct tw__redis_buffer log = {0};
     uint64_t counts[4];
     (void)state;
@@ -206,8 +206,8 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_late(void **sta
     put_ready(queue, "ready", START);
     begin_lease(queue, put_ready(queue, "leased", START), &lease, START, &log);
     struct tw__redis_task *again = begin_lease(queue, put_ready(queue, "again", START), &lease, START, &log);
-    tw__redis_lease_fail(queue, again, false, text("no"), START + 1500, START, &log);
-    tw__redis_lease_kill(queue, put_ready(queue, "dead", START), 5, text("no"), START, &log);
+    do_fail(queue, again, false, text("no"), START + 1500, START, &log);
+    do_kill(queue, put_ready(queue, "dead", START), 5, text("no"), START, &log);
     put_work(queue, "waits", START + 2500, START);
     assert_true(tw__redis_overview_forecast(all, START, 1000, 4, counts));
     assert_true(counts[0] == 0 && counts[1] == 1 && counts[2] == 1 && counts[3] == 0);
@@ -221,7 +221,7 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_late(void **sta
 static void an_estimate_counts_the_tasks_that_wait_alone(void **state)
 {
     enum { EACH = 21000 }; /* more than an exact forecast reads */
-    struct tw__redis_lease lease = {.token = 7, .ms = 500, .worker = text("bob")};
+    struct lease lease = {.token = 7, .ms = 500, .worker = text("bob")};
     struct tw__redis_buffer log = {0};
     uint64_t counts[1];
     (void)state;

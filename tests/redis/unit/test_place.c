@@ -479,7 +479,7 @@ static void an_empty_queue_stays_while_it_is_paused(void **state)
 
 static struct tw__redis_task *put_dead(struct tw__redis_queue *queue, const char *id, uint64_t died)
 {
-    struct tw__redis_attempt attempt = {.stage = TW__REDIS_DEAD, .due = START};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_BURIED, .due = START};
     struct tw__redis_task_plan plan = {
         .id = text(id), .due = died, .packed = text("\1\1p"), .attempt = &attempt};
     struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);

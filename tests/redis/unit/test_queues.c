@@ -17,8 +17,8 @@ static void put_attempt(struct ref *ref, struct tw__redis_task_plan *plan)
     ref->has_attempt = below(for_workers ? 3 : 9) == 0;
     if (!ref->has_attempt)
         return;
-    enum tw__redis_stage stage =
-        for_workers ? (enum tw__redis_stage)below(4) : TW__REDIS_DEAD + (unsigned)below(2);
+    enum tw__task_stage stage =
+        (for_workers ? TW__TASK_FILED + (unsigned)below(4) : TW__TASK_BURIED + (unsigned)below(2));
     ref->attempt = some_attempt(plan->due, stage, plan->every);
     plan->attempt = &ref->attempt;
 }

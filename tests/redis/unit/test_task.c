@@ -143,7 +143,7 @@ static void check_attempt(const struct tw__redis_task *task, const struct tw__re
     assert_attempts_equal(&attempt, wanted);
     assert_int_equal(tw__redis_task_stage(task), wanted->stage);
     assert_true(tw__redis_task_first_due(task) == wanted->due);
-    assert_int_equal(tw__redis_task_waits(task), wanted->stage == TW__REDIS_WAITING);
+    assert_int_equal(tw__redis_task_waits(task), wanted->stage == TW__TASK_FILED);
 }
 
 /* The k-th task, with an attempt state or without one. */
@@ -189,7 +189,7 @@ static void an_attempt_state_lies_beside_the_rest_of_a_task(void **state)
         task->tries = k % 16;
         attempt.token = k;
         attempt.number = 5;
-        attempt.stage = TW__REDIS_LEASED;
+        attempt.stage = TW__TASK_TAKEN;
         tw__redis_task_set_attempt(task, &attempt); /* in place: all but the strings */
         check_task(task, &plan);
         check_payload(task, k % 7, plan.count);
@@ -221,7 +221,7 @@ static void a_copy_with_another_attempt_state_keeps_the_rest(void **state)
         assert_int_equal(copy->order, k * 7);
         if (k % 3 != 0)
             check_attempt(copy, &other);
-        assert_int_equal(tw__redis_task_stage(copy), k % 3 == 0 ? TW__REDIS_WAITING : other.stage);
+        assert_int_equal(tw__redis_task_stage(copy), k % 3 == 0 ? TW__TASK_FILED : other.stage);
         counted_free(task);
         counted_free(copy);
     }
@@ -232,7 +232,7 @@ static void a_copy_with_another_attempt_state_keeps_the_rest(void **state)
 static void an_attempt_state_takes_27_bytes(void **state)
 {
     (void)state;
-    struct tw__redis_attempt attempt = {.worker = text("ann"), .error = text("wrong")};
+    struct tw__redis_attempt attempt = {.stage = TW__TASK_FILED, .worker = text("ann"), .error = text("wrong")};
     struct tw__redis_task_plan plan = {.id = text("id"), .packed = text("\1\1p")};
     struct tw__redis_task *without = tw__redis_task_new(&plan, &counted);
     plan.attempt = &attempt;

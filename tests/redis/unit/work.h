@@ -37,7 +37,7 @@ static inline void offer(struct tw__redis_task *task, uint64_t now)
 /* Gives a ready task to a worker. */
 static inline struct tw__redis_task *lease(struct tw__redis_task *task, uint64_t token, uint64_t now)
 {
-    struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
+    struct lease its = {.token = token, .ms = 1000, .worker = text("bob")};
     return begin_lease(queue, task, &its, now, &changes);
 }
 
