@@ -76,20 +76,22 @@ static void fail(struct tw__store_runner *runner, int error, const char *message
     report(runner, error, message);
 }
 
-/* Reports that claims fail, once before each try. Other claims may succeed meanwhile. */
-static void report_claims(struct tw__store_runner *runner, int error, const char *message)
-{
-    if (!runner->told_claims)
-        report(runner, error, message);
-    runner->told_claims = true;
-    runner->result = error;
-}
-
 /* Sets when the claims that have failed are tried again. */
 static void put_claims_off(struct tw__store_runner *runner)
 {
     runner->claim_ns = tw__store_monotonic() + RETRY_NS;
     runner->told_claims = false;
+}
+
+/* Reports that claims fail, once before each try. Other claims may succeed meanwhile. */
+static void report_claims(struct tw__store_runner *runner, int error, const char *message)
+{
+    if (!runner->told_claims) {
+        report(runner, error, message);
+        put_claims_off(runner);
+    }
+    runner->told_claims = true;
+    runner->result = error;
 }
 
 /* After a round: reports the end of an error. The round has tried again whatever had failed, but for claims. A
