@@ -45,7 +45,7 @@ struct tw__task tw__redis_lease_numbers(const struct tw__redis_queues *queues,
     if (!task->has_attempt)
         return numbers;
     struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
-    if (attempt.has_next || attempt.has_missed_periods)
+    if (attempt.has_missed_periods)
         attempt = tw__redis_task_whole_attempt(task);
     numbers.due_ms = attempt.due;
     numbers.lapses = attempt.lapses;
@@ -56,7 +56,7 @@ struct tw__task tw__redis_lease_numbers(const struct tw__redis_queues *queues,
     else /* the call of a target has begun, and how often it was refused is no matter here */
         numbers.attempt = attempt.number > 0 ? attempt.number : attempt.has_missed_periods;
     if (tw__task_is_leased(&numbers)) {
-        numbers.next_ms = tw__redis_attempt_before(&attempt);
+        numbers.next_ms = attempt.due; /* see tw__redis_lease_change() */
         numbers.end_ms = time;
         numbers.lease_ms = attempt.lease_ms;
     }
@@ -238,13 +238,14 @@ static struct tw__redis_task *leave_dead_period(struct tw__redis_queue *queue, s
 
 void tw__redis_lease_count(struct tw__redis_queue *queue, const struct tw__task_tally *tally)
 {
-    uint64_t counts[TW__REDIS_COUNTS];
+    uint64_t counts[TW__REDIS_COUNTS], *of_queue = queue->counts, *of_all = queue->queues->counts;
     _Static_assert(sizeof counts == sizeof *tally,
                    "enum tw__redis_count has the order of struct tw__task_tally");
     memcpy(counts, tally, sizeof counts);
+    for (size_t i = 0; i < TW__REDIS_COUNTS; i++) /* no branch */
+        of_queue[i] += counts[i];
     for (size_t i = 0; i < TW__REDIS_COUNTS; i++)
-        if (counts[i] > 0)
-            tw__redis_count(queue, (enum tw__redis_count)i, counts[i]);
+        of_all[i] += counts[i];
 }
 
 struct tw__redis_task *tw__redis_lease_settle(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -293,6 +294,10 @@ struct tw__redis_task *tw__redis_lease_change(struct tw__redis_queue *queue, str
     TW_ASSERT(!takes || (task->place == TW__REDIS_IN_READY && verb->call.token != 0));
     if (takes && numbers.next_ms > now_ms)
         as_of_ms = numbers.next_ms; /* it stays ready if the clock was set back */
+    if (verb->call.verb == TW__TASK_BACK && numbers.stage == TW__TASK_TAKEN) {
+        struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+        numbers.next_ms = tw__redis_attempt_before(&attempt); /* no other verb needs it, and it lies far away */
+    }
     if (verb->retry != NULL)
         numbers.retry = *verb->retry;
     tw__task_change(&numbers, &verb->call, as_of_ms, outcome);

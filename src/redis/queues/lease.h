@@ -11,7 +11,8 @@
 #include "state.h"
 
 /* The numbers of a task. Of `retry` nothing is set, as the settings belong to it. A task with a target has
- * attempt 0 until the target has refused it itself. */
+ * attempt 0 until the target has refused it itself. Of a leased task `next_ms` is its due time, also if it
+ * waited for another one. */
 struct tw__task tw__redis_lease_numbers(const struct tw__redis_queues *queues,
                                         const struct tw__redis_task *task);
 
