@@ -732,10 +732,7 @@ void tw__redis_place_refile(struct tw__redis_queues *queues, struct tw__redis_ta
     due_ms = file_time(task, due_ms, now_ms);
     if (due_ms > now_ms && task->place == TW__REDIS_IN_LEASES) {
         assert_taken(tw_wheel_move_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));
-    } else if (due_ms > now_ms && due_ms > tw_wheel_now(queues->wheel) && task->place == TW__REDIS_IN_WHEEL) {
-        task->order = queues->order++;
-        assert_taken(tw_wheel_move_at(queues->wheel, &task->timer, due_ms));
-    } else {
+    } else { /* also from wheel to wheel: a move by the wheel has no certain place among equal times */
         tw__redis_place_unfile(queues, task);
         file_task(queues, task, due_ms, now_ms);
     }
