@@ -32,6 +32,7 @@ static bool answer(struct tw__redis_queue *queue, RedisModuleString *id, RedisMo
     }
     verb->call.token = tw__redis_token_read(token);
     tw__redis_lease_change(queue, task, verb, now_ms, &tw__redis_shared.log, outcome);
+    verb->retry = NULL; /* it was of this task */
     return outcome->reply != TW__TASK_NO;
 }
 
