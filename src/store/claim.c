@@ -437,8 +437,7 @@ static int put_behind(struct tw__store_db *db, const struct tw__store_claim *cla
     return tw__store_db_write(db, TW__STORE_STAND_BEHIND, "claim", numbers, 5);
 }
 
-/* Decides about a task that is there. A batch without calls only looks whether it is.
- * Returns: 0 or an error. */
+/* Decides about a task that is there. Returns: 0 or an error. */
 static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
                        struct tw_store_task *task)
 {
@@ -450,10 +449,7 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
     claim->place_ms = task->place_ms;
     if (early || (job != NULL && task->state == TW_STATE_LEASED)) /* it is the row of that job */
         return 0;
-    if (job != NULL)
-        return put_behind(db, claim, job);
-    batch->full = batch->calls == 0;
-    return batch->full ? 0 : decide_turn(db, batch, claim, task);
+    return job != NULL ? put_behind(db, claim, job) : decide_turn(db, batch, claim, task);
 }
 
 /* Notes a damaged row, and writes the news of it. */

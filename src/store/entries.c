@@ -42,6 +42,7 @@ static bool is_taken(const struct tw__store_window *window, uint64_t seq)
 
 void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entry *entry)
 {
+    tw__store_entry_note(window, entry, false);
     entry->queue->loaded--;
     window->loaded--;
     tw__list_prepend(&window->free, &entry->link);

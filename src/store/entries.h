@@ -20,10 +20,8 @@ struct tw__store_window {
     struct tw__store_callee others; /* of queues that have no handler of their own; NULL: there is none */
     struct tw__store_entry **taken; /* by their numbers */
     uint64_t taken_mask;
-    struct tw__link stuck;   /* entries that stay taken, as their claims have failed: the earliest first */
-    struct tw__link untried; /* behind them, those that are to be claimed again now */
-    uint64_t stuck_count;    /* of both lists */
-    struct tw__link free;    /* entries */
+    uint64_t failed;                /* entries whose claims have failed */
+    struct tw__link free;           /* entries */
     struct tw__store_block *blocks; /* their memory */
     uint64_t max_loaded;            /* entries of all queues, roughly */
     uint64_t loaded;
@@ -55,6 +53,15 @@ void tw__store_entry_file(struct tw__store_window *window, struct tw__store_entr
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
                         uint64_t place_ms);
 void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entry *entry);
+
+/* Notes whether the claim of an entry has failed. */
+static inline void tw__store_entry_note(struct tw__store_window *window, struct tw__store_entry *entry,
+                                        bool failed)
+{
+    window->failed += failed;
+    window->failed -= entry->failed;
+    entry->failed = failed;
+}
 
 /* Drops all entries that are not taken, so that they are loaded again, and queues without entries. */
 void tw__store_entries_drop(struct tw__store_window *window);

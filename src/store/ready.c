@@ -58,7 +58,8 @@ static void sift(struct tw__store_ready *ready, uint64_t i, struct tw__store_que
 
 void tw__store_ready_update(struct tw__store_ready *ready, struct tw__store_queue *queue)
 {
-    bool open = !tw__list_empty(&queue->ready) && tw__store_queue_is_open(queue);
+    uint32_t at_once = queue->callee.at_once;
+    bool open = !tw__list_empty(&queue->ready) && !queue->paused && (at_once == 0 || queue->running < at_once);
     uint64_t place = queue->place;
     if (open) {
         sift(ready, place > 0 ? place - 1 : ready->size++, queue);

@@ -34,7 +34,6 @@ struct tw__store_queue {
     struct tw__store_queue *next_hungry; /* of the queues whose next tasks have to be loaded */
     struct tw__store_callee callee;
     uint32_t running;               /* jobs under way, and entries that a claim has taken */
-    uint32_t stuck;                 /* those of them whose claims have failed */
     bool named;                     /* the handler is its own: the queue stays also without a task */
     bool paused;                    /* tw_queue says so */
     bool whole;                     /* every task up to the window's horizon is loaded */
@@ -57,6 +56,7 @@ struct tw__store_entry {
     uint64_t seq;
     uint64_t place_ms; /* of the row, or when the window has found it, if that was later */
     bool orphan;       /* taken, and the file has gone back since: its number means nothing any more */
+    bool failed;       /* its claim has failed, and was not made since */
 };
 
 /* The order of tasks. */
@@ -70,13 +70,6 @@ struct tw__store_ready {
     struct tw__store_queue **heap;
     uint64_t size, room;
 };
-
-/* Returns whether a queue may have another job. */
-static inline bool tw__store_queue_is_open(const struct tw__store_queue *queue)
-{
-    uint32_t at_once = queue->callee.at_once;
-    return !queue->paused && (at_once == 0 || queue->running - queue->stuck < at_once);
-}
 
 /* Makes room for n queues. Returns false if there is no memory. */
 bool tw__store_ready_reserve(struct tw__store_ready *ready, uint64_t n);

@@ -12,12 +12,6 @@
  * If the file cannot be read or written, the runner says so and tries again after a second. Answers wait in
  * memory until then. If the process ends before, their tasks run again.
  *
- * If a commit with claims fails, one damaged page may be the reason, and the other tasks shall go on. So each
- * of its claims is tried again at once in a commit of its own. Those that fail alone are set aside, and are
- * tried again each second, in their order, until they succeed or their tasks have left. Later tasks are called
- * meanwhile, unless as many claims fail as a commit may have. Example: of 100 tasks two lie in a damaged page.
- * The first commit of 100 claims fails, then 98 commits succeed, and from then on two fail each second.
- *
  * At the beginning of each round the runner looks whether the file and the lock are at their paths, and again
  * after each commit, which may have waited long, before it hands the jobs out. If the file was removed or
  * replaced, the connections go on with a file that nobody else sees. If the lock was removed, another process
@@ -54,9 +48,10 @@ static void give_news(struct tw__store_runner *runner, int error, const char *me
         runner->options.on_error(runner->options.arg, error, message);
 }
 
-/* Reports an error. The next round looks at the file, whatever has failed. */
-static void report(struct tw__store_runner *runner, int error, const char *message)
+/* Reports an error, and puts the next try off. That one looks at the file, whatever has failed. */
+static void fail(struct tw__store_runner *runner, int error, const char *message)
 {
+    runner->retry_ns = tw__store_monotonic() + RETRY_NS;
     runner->result = error;
     runner->broken = runner->must_look = true;
     if (error == TW_EREPLACED)
@@ -69,36 +64,19 @@ static void report(struct tw__store_runner *runner, int error, const char *messa
     give_news(runner, error, message);
 }
 
-/* Reports an error, and puts the next round off. */
-static void fail(struct tw__store_runner *runner, int error, const char *message)
+/* Notes that claims have failed, if the error may last. The rounds that follow look at the file and write the
+ * answers anew, but they claim only if a task may be called then. So their success does not tell of the claims. */
+static void note_failed_claims(struct tw__store_runner *runner, int error)
 {
-    runner->retry_ns = tw__store_monotonic() + RETRY_NS;
-    report(runner, error, message);
+    const struct tw__store_batch *batch = &runner->batch;
+    for (size_t i = 0; error != TW_EBUSY && error != TW_ENOMEM && i < batch->n; i++)
+        tw__store_entry_note(&runner->window, batch->claims[i].entry, true);
 }
 
-/* Sets when the claims that have failed are tried again. */
-static void put_claims_off(struct tw__store_runner *runner)
-{
-    runner->claim_ns = tw__store_monotonic() + RETRY_NS;
-    runner->told_claims = false;
-}
-
-/* Reports that claims fail, once before each try. Other claims may succeed meanwhile. */
-static void report_claims(struct tw__store_runner *runner, int error, const char *message)
-{
-    if (!runner->told_claims) {
-        report(runner, error, message);
-        put_claims_off(runner);
-    }
-    runner->told_claims = true;
-    runner->result = error;
-}
-
-/* After a round: reports the end of an error. The round has tried again whatever had failed, but for claims. A
- * claim that has failed is in trouble until it succeeds, or its task has left. */
+/* After a round: reports the end of an error. The round has tried again whatever had failed, but for claims. */
 static void note_mending(struct tw__store_runner *runner)
 {
-    if (!runner->broken || runner->result != 0 || runner->window.stuck_count > 0)
+    if (!runner->broken || runner->result != 0 || runner->window.failed > 0)
         return;
     runner->broken = false;
     give_news(runner, 0, "the file can be read and written again");
@@ -303,24 +281,12 @@ static bool gives_back(const struct tw__store_job *job)
     return job != NULL;
 }
 
-/* Takes a claim that has failed, for a commit of its own. If its queue may have no other job now, that commit
- * only looks whether the task is there. */
-static void take_stuck_claim(struct tw__store_runner *runner)
-{
-    struct tw__store_batch *batch = &runner->batch;
-    bool open;
-    batch->claims[0] = (struct tw__store_claim){.entry = tw__store_window_take_stuck(&runner->window, &open)};
-    batch->calls = open;
-    batch->n = 1;
-}
-
 /* While jobs are given back none is claimed, because its turn might be behind theirs. A task that is dropped
  * takes no turn: after such a one the batch has more claims than calls, so that many tasks that are too late
  * need few commits. */
 static void take_claims(struct tw__store_runner *runner, bool seen)
 {
     struct tw__store_batch *batch = &runner->batch;
-    struct tw__store_window *window = &runner->window;
     bool full = runner->bytes >= runner->options.max_bytes && runner->stats.jobs > 0;
     uint64_t allowed = claims_allowed(runner);
     if (full || !seen || gives_back(batch->answered) || atomic_load(&runner->pool.stopping)) {
@@ -330,13 +296,8 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
     uint64_t most = runner->dropping && allowed > 0 ? TW__STORE_CLAIMS : allowed;
     batch->calls = allowed;
     batch->n = 0;
-    runner->retries = allowed > 0 && batch->answered == NULL && tw__store_window_tries(window);
-    if (runner->retries)
-        take_stuck_claim(runner);
-    if (runner->retries || (tw__list_empty(&window->untried) && window->stuck_count >= TW__STORE_CLAIMS))
-        most = 0;
-    for (struct tw__store_entry *entry; batch->n < most && !tw__store_window_tries(window); batch->n++) {
-        entry = tw__store_window_take(window);
+    for (struct tw__store_entry *entry; batch->n < most; batch->n++) {
+        entry = tw__store_window_take(&runner->window);
         if (entry == NULL)
             break;
         batch->claims[batch->n] = (struct tw__store_claim){.entry = entry};
@@ -354,13 +315,13 @@ static void take_answers(struct tw__store_runner *runner)
     runner->batch.answered = runner->answered;
 }
 
-/* Ends the taking of an entry that has got no job. */
-static void put_entry_back(struct tw__store_runner *runner, struct tw__store_entry *entry)
+/* After a failed commit: the answers stay. */
+static void take_back_batch(struct tw__store_runner *runner)
 {
-    if (runner->retries)
-        tw__store_window_set_aside(&runner->window, entry, true);
-    else
-        tw__store_window_put_back(&runner->window, entry);
+    struct tw__store_batch *batch = &runner->batch;
+    tw__store_claim_undo(batch);
+    for (size_t i = batch->n; i-- > 0;)
+        tw__store_window_put_back(&runner->window, batch->claims[i].entry);
 }
 
 static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim *claim)
@@ -390,7 +351,7 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
 static bool settle_batch(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
-    size_t waiting = 0;
+    size_t put_back = 0;
     bool dropped = false;
     runner->series = tw__store_check_note(&runner->check, &batch->commits);
     runner->window.seen.changes = batch->changes;
@@ -398,10 +359,12 @@ static bool settle_batch(struct tw__store_runner *runner)
     tell_of_tasks(runner);
     tell_of_damage(runner);
     for (size_t i = batch->n; i-- > 0;) {
-        if (batch->claims[i].fate != TW__STORE_NO_ROOM)
+        if (batch->claims[i].fate != TW__STORE_NO_ROOM) {
+            tw__store_entry_note(&runner->window, batch->claims[i].entry, false);
             continue;
-        put_entry_back(runner, batch->claims[i].entry);
-        waiting++;
+        }
+        tw__store_window_put_back(&runner->window, batch->claims[i].entry);
+        put_back++;
     }
     for (size_t i = 0; i < batch->n; i++) {
         dropped |= batch->claims[i].fate == TW__STORE_PASSED && batch->claims[i].turn.dropped > 0;
@@ -413,45 +376,9 @@ static bool settle_batch(struct tw__store_runner *runner)
     }
     runner->answered = NULL;
     tw__store_pool_call(&runner->pool);
-    runner->pace.more_ready &= waiting == 0 || batch->called == batch->calls; /* an answer makes room */
+    runner->pace.more_ready &= put_back == 0 || batch->called == batch->calls; /* an answer makes room */
     runner->dropping = dropped;
-    return batch->answered != NULL || batch->n > waiting || runner->retries;
-}
-
-/* Sets the claims of a failed commit aside. If there are several, or answers too, each is tried again at once
- * in a commit of its own, to find those that fail. */
-static void set_claims_aside(struct tw__store_runner *runner, int error, const char *message)
-{
-    const struct tw__store_batch *batch = &runner->batch;
-    bool alone = batch->n == 1 && batch->answered == NULL;
-    if (runner->window.stuck_count == 0)
-        put_claims_off(runner);
-    for (size_t i = 0; i < batch->n; i++)
-        tw__store_window_set_aside(&runner->window, batch->claims[i].entry, alone);
-    report_claims(runner, error, message);
-}
-
-/* After a failed commit: the answers stay. A lock of others and a lack of memory do not tell of the claims.
- * Returns whether to go on at once. */
-static bool undo_batch(struct tw__store_runner *runner, int error, bool seen)
-{
-    struct tw__store_batch *batch = &runner->batch;
-    char message[TW_STORE_MESSAGE_SIZE];
-    tw__store_claim_undo(batch);
-    tw_store_message(runner->store, message, sizeof message);
-    if (batch->n > 0 && error != TW_EBUSY && error != TW_ENOMEM) {
-        set_claims_aside(runner, error, message);
-        return true;
-    }
-    for (size_t i = batch->n; i-- > 0;)
-        put_entry_back(runner, batch->claims[i].entry);
-    runner->window.gone_back |= batch->gone_back; /* whatever others write before the next look */
-    if (batch->gone_back && seen) { /* the next round looks, whatever SQLite says, and counts anew */
-        runner->must_look = true;
-        return true;
-    }
-    fail(runner, error, message);
-    return false;
+    return batch->answered != NULL || batch->n > put_back;
 }
 
 /* Checks that the file and the lock are those of this run. Returns false if the run is lost. */
@@ -524,16 +451,6 @@ static int mend_order(struct tw__store_runner *runner, uint64_t now_ms)
     return now_ms < runner->window.now_ms ? commit(runner, tw__store_place_again, NULL, false) : 0;
 }
 
-/* After a restore no claim has failed: the file has other pages. */
-static void free_stuck_claims(struct tw__store_runner *runner)
-{
-    struct tw__store_entry *entry;
-    bool open;
-    tw__store_window_try_again(&runner->window);
-    while ((entry = tw__store_window_take_stuck(&runner->window, &open)) != NULL)
-        tw__store_window_put_back(&runner->window, entry);
-}
-
 /* After a restore the run counts itself anew: the file may have tasks that this run had claimed once, and they
  * would count as running. If the lock is gone, another run may have begun meanwhile, and this one is lost. */
 static int count_anew(struct tw__store_runner *runner)
@@ -555,22 +472,11 @@ static int count_anew(struct tw__store_runner *runner)
         return runner->lost;
     window->seen.run = count.seen.run;
     window->gone_back = false;
-    free_stuck_claims(runner);
     pthread_mutex_lock(&runner->check.lock); /* a worker may be looking a job up */
     tw__store_count_jobs(&runner->table, count.seen.run);
     pthread_mutex_unlock(&runner->check.lock);
     runner->must_look = true; /* the attempts that have ended left tasks to be called */
     return 0;
-}
-
-/* When a second is over: lets the claims that have failed be tried again, after a look. */
-static void begin_tries(struct tw__store_runner *runner)
-{
-    if (runner->window.stuck_count == 0 || tw__store_monotonic() < runner->claim_ns)
-        return;
-    tw__store_window_try_again(&runner->window);
-    put_claims_off(runner);
-    runner->must_look = true;
 }
 
 /* Goes round once. If the file cannot be looked at, the answers are written all the same, unless the run is
@@ -579,9 +485,9 @@ static bool go_round(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     uint64_t now_ms = tw_store_now();
+    char message[TW_STORE_MESSAGE_SIZE];
     if (!has_files(runner))
         return false;
-    begin_tries(runner);
     bool seen = mend_order(runner, now_ms) == 0 && look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
     if (runner->lost != 0)
         return false;
@@ -596,10 +502,21 @@ static bool go_round(struct tw__store_runner *runner)
     batch->now_ms = tw_store_now(); /* not before an answer came: its retry and its death count from then */
     batch->gone_back = false;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
-    if (error != 0)
-        return undo_batch(runner, error, seen);
-    bool there = has_files(runner); /* else the workers give the new jobs back: the run stops */
-    return settle_batch(runner) && seen && there;
+    if (error == 0) {
+        bool there = has_files(runner); /* else the workers give the new jobs back: the run stops */
+        return settle_batch(runner) && seen && there;
+    }
+    if (!batch->gone_back)
+        note_failed_claims(runner, error);
+    take_back_batch(runner);
+    runner->window.gone_back |= batch->gone_back; /* whatever others write before the next look */
+    if (batch->gone_back && seen) { /* the next round looks, whatever SQLite says, and counts anew */
+        runner->must_look = true;
+        return true;
+    }
+    tw_store_message(runner->store, message, sizeof message);
+    fail(runner, error, message);
+    return false;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------ */
@@ -633,8 +550,6 @@ static void wait(struct tw__store_runner *runner)
     bool good = runner->result == 0, ends = atomic_load(&runner->pool.stopping);
     uint64_t until_ms = good ? tw__store_window_next(&runner->window) : TW_STORE_TIME_MAX;
     uint64_t until_ns = good ? tw__store_pace_next(&runner->pool) : runner->retry_ns;
-    if (good && runner->window.stuck_count > 0 && runner->claim_ns < until_ns)
-        until_ns = runner->claim_ns;
     pthread_mutex_lock(&runner->lock);
     runner->stats.loaded = runner->window.loaded;
     pthread_mutex_unlock(&runner->lock);

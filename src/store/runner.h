@@ -39,9 +39,6 @@ struct tw__store_runner {
     bool dropping;            /* the last claims were too late, and so may be the next ones */
     uint32_t series;          /* of the last commit (check.c) */
     uint64_t retry_ns;        /* after an error: nothing is tried before this time */
-    uint64_t claim_ns;        /* when claims that have failed are tried again */
-    bool retries;             /* the batch has such a claim, alone */
-    bool told_claims;         /* since claim_ns was set, it was told that claims fail */
     uint64_t log_ns, log_max; /* when the log is looked at; how many bytes it may have */
     int result;               /* of the last round */
     bool last_try;            /* the run was stopped, and the last answers are being written */

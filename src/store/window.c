@@ -330,41 +330,6 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
     return entry;
 }
 
-void tw__store_window_set_aside(struct tw__store_window *window, struct tw__store_entry *entry, bool tried)
-{
-    tw__list_append(tried ? &window->stuck : &window->untried, &entry->link);
-    window->stuck_count++;
-    entry->queue->stuck++;
-    tw__store_ready_update(&window->ready, entry->queue);
-}
-
-void tw__store_window_try_again(struct tw__store_window *window)
-{
-    tw__list_move_all(&window->untried, &window->stuck);
-    tw__list_move_all(&window->stuck, &window->untried);
-}
-
-bool tw__store_window_tries(const struct tw__store_window *window)
-{
-    const struct tw__store_queue *queue = tw__store_ready_first(&window->ready);
-    return !tw__list_empty(&window->untried) &&
-           (queue == NULL || tw__store_comes_before(tw__store_entry_linked(window->untried.next),
-                                                    tw__store_entry_linked(queue->ready.next)));
-}
-
-struct tw__store_entry *tw__store_window_take_stuck(struct tw__store_window *window, bool *open)
-{
-    if (tw__list_empty(&window->untried))
-        return NULL;
-    struct tw__store_entry *entry = tw__store_entry_linked(window->untried.next);
-    tw__list_remove(&entry->link);
-    window->stuck_count--;
-    *open = tw__store_queue_is_open(entry->queue);
-    entry->queue->stuck--;
-    tw__store_ready_update(&window->ready, entry->queue);
-    return entry;
-}
-
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     if (entry->orphan) {
@@ -408,8 +373,6 @@ int tw__store_window_init(struct tw__store_window *window, uint64_t max_loaded, 
     while (buckets < 2 * max_taken)
         buckets *= 2;
     tw__list_init(&window->free);
-    tw__list_init(&window->stuck);
-    tw__list_init(&window->untried);
     window->db.schema = "main";
     window->db.message = window->message;
     window->db.size = sizeof window->message;

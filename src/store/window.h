@@ -39,19 +39,6 @@ uint64_t tw__store_window_next(const struct tw__store_window *window);
  * an earlier one. */
 struct tw__store_entry *tw__store_window_take(struct tw__store_window *window);
 
-/* Sets a taken entry aside, because its claim has failed. It stays taken. After the last one that was `tried`
- * later tasks go on; the others are to be claimed again at once. */
-void tw__store_window_set_aside(struct tw__store_window *window, struct tw__store_entry *entry, bool tried);
-
-/* Lets all entries that were set aside be claimed again, in their order. */
-void tw__store_window_try_again(struct tw__store_window *window);
-
-/* Returns whether such an entry is the next to be claimed. */
-bool tw__store_window_tries(const struct tw__store_window *window);
-
-/* Takes the first of them; NULL: none is left. *open tells whether its queue may have another job. */
-struct tw__store_entry *tw__store_window_take_stuck(struct tw__store_window *window, bool *open);
-
 /* Ends the taking of an entry: it goes back to its place in its queue's ready list; or it has a new due time,
  * and waits for it; or it is no task any more. */
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry);
