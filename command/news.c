@@ -149,7 +149,7 @@ bool news_error(struct news *news, int error, const char *message, bool mends)
     const char *ends = error == TW_EREPLACED            ? "stopped; start it again"
                        : error == TW_ECORRUPT && !mends ? "stopped"
                                                         : NULL;
-    if (error == TW_EFAILED || error == TW_EDEAD || error == TW_EDAMAGED)
+    if (error == TW_EFAILED || error == TW_EDEAD || error == TW_EDAMAGED || error == TW_EINVAL)
         news_task(news, message);
     else
         news_file(news, error, message, ends);

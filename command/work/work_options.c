@@ -124,7 +124,7 @@ static bool check_queues(const struct work_options *options)
 static bool check_exec(const struct work_options *options)
 {
     if (options->exec == NULL)
-        complain("%s: --exec CMD is missing: the command to run for each task (try: tickwheel work --help)",
+        complain("%s: expected --exec CMD, the command to run for each task (try: tickwheel work --help)",
                  COMMAND);
     return options->exec != NULL;
 }

@@ -598,7 +598,8 @@ int tw_store_stop(struct tw_store *store);
 
 /* Looks up which process runs the tasks of the file. It may be this one. A process that stands by runs none.
  * Returns: 0, and the number of the process in *process, or an error. 0: no process runs them; -1: a process
- * that is not known, because it begins at this moment, or may not be looked at. */
+ * that is not known, because it begins at this moment, or may not be looked at. While one process follows
+ * another, it may be that of the process before. */
 int tw_store_runner(const struct tw_store *store, int64_t *process);
 
 /* Numbers of a store that runs, since its start. All are 0 if it does not run. */

@@ -385,7 +385,8 @@ static int write_turn(struct tw__store_db *db, const struct tw__store_batch *bat
     return tw__store_db_write(db, TW__STORE_ANEW, doing, numbers, 4);
 }
 
-/* Steps are below 2^62 too, so that the token of an attempt is an integer of SQL, and more than 0. */
+/* Steps are below 2^62 too (20, 20 and 21.4 bits), so that the token of an attempt is an integer of SQL, and
+ * more than 0. */
 static uint64_t draw_token(void)
 {
     uint64_t token;

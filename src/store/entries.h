@@ -17,6 +17,7 @@ struct tw__store_window {
     int64_t paused_count;           /* of the queues */
     uint64_t pause_reads;           /* readings of all rows of tw_queue */
     uint64_t pauses;                /* rows that the last of them has found */
+    uint64_t searches;              /* in tw_queue since then, in place of a reading */
     struct tw__store_callee others; /* of queues that have no handler of their own; NULL: there is none */
     struct tw__store_entry **taken; /* by their numbers */
     uint64_t taken_mask;

@@ -52,7 +52,7 @@ static uint64_t last_missed(const struct repeat *repeat)
 /* The counter of a task's first call. */
 static uint64_t *first_count(const struct outlook *forecast, uint64_t place_ms)
 {
-    uint64_t ahead_ms = place_ms > forecast->now_ms ? place_ms - forecast->now_ms : 1; /* somebody's 0.5 */
+    uint64_t ahead_ms = place_ms > forecast->now_ms ? place_ms - forecast->now_ms : 1; /* 5.5, by hand */
     return &forecast->counts[(ahead_ms - 1) / forecast->step_ms];
 }
 
@@ -107,7 +107,7 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
     while (tw__store_db_next(db, rows, "forecast", &error)) {
         uint64_t times = (uint64_t)sqlite3_column_int64(rows, 2);
         if (sqlite3_column_int64(rows, 1) <= 0)
-            continue; /* somebody else's 0.5 */
+            continue; /* 5.5, by hand */
         count_repeat(forecast, &(struct repeat){.due_ms = (uint64_t)sqlite3_column_int64(rows, 0),
                                                 .place_ms = (uint64_t)sqlite3_column_int64(rows, 4),
                                                 .every_ms = (uint64_t)sqlite3_column_int64(rows, 1),

@@ -65,7 +65,8 @@ static void fail(struct tw__store_runner *runner, int error, const char *message
 }
 
 /* Notes that claims have failed, if the error may last. The rounds that follow look at the file and write the
- * answers anew, but they claim only if a task may be called then. So their success does not tell of the claims. */
+ * answers anew, but they claim only if a task may be called then. So their success does not tell of the
+ * claims. */
 static void note_failed_claims(struct tw__store_runner *runner, int error)
 {
     const struct tw__store_batch *batch = &runner->batch;

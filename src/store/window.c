@@ -137,13 +137,16 @@ static int read_all_pauses(struct tw__store_window *window)
 }
 
 /* A file may have many pauses of queues that have no task soon, as the window may have many queues that are not
- * paused. A search takes as long as a few rows. */
+ * paused. A search takes as long as a few rows. After as many searches as there were rows all are read again,
+ * since most pauses may have ended. */
 static int read_pauses(struct tw__store_window *window)
 {
     if (tw__store_db_is_marked(&window->db))
         return tw__store_queues_each(&window->queues, pause_too, window);
-    if (window->queues.count < window->pauses / SEARCH_ROWS)
+    window->searches += window->queues.count;
+    if (window->queues.count < window->pauses / SEARCH_ROWS && window->searches < window->pauses)
         return tw__store_queues_each(&window->queues, read_pause, window);
+    window->searches = 0;
     return read_all_pauses(window);
 }
 

@@ -20,6 +20,7 @@
 
 #include <base/assert.h>
 #include <base/saturate.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <task/periods.h>
@@ -239,8 +240,20 @@ static struct tw__redis_task *leave_dead_period(struct tw__redis_queue *queue, s
 void tw__redis_lease_count(struct tw__redis_queue *queue, const struct tw__task_tally *tally)
 {
     uint64_t counts[TW__REDIS_COUNTS], *of_queue = queue->counts, *of_all = queue->queues->counts;
-    _Static_assert(sizeof counts == sizeof *tally,
-                   "enum tw__redis_count has the order of struct tw__task_tally");
+#define SAME(count, member)                                                                                    \
+    _Static_assert(offsetof(struct tw__task_tally, member) == (count) * sizeof *counts, #member)
+    SAME(TW__REDIS_DELIVERED, delivered);
+    SAME(TW__REDIS_DONE, done);
+    SAME(TW__REDIS_FAILED, failed);
+    SAME(TW__REDIS_LAPSED, lapsed);
+    SAME(TW__REDIS_BACK, back);
+    SAME(TW__REDIS_DIED, died);
+    SAME(TW__REDIS_DROPPED, dropped);
+    SAME(TW__REDIS_SKIPPED, skipped);
+    SAME(TW__REDIS_COALESCED, coalesced);
+    SAME(TW__REDIS_REPLACED, replaced);
+#undef SAME
+    _Static_assert(sizeof counts == sizeof *tally, "each count has its number");
     memcpy(counts, tally, sizeof counts);
     for (size_t i = 0; i < TW__REDIS_COUNTS; i++) /* no branch */
         of_queue[i] += counts[i];
