@@ -103,9 +103,8 @@ struct tw__task_outcome {
     uint64_t filed_ms;
     bool renewed; /* put: the payload is that of the call */
     bool clears_error, clears_worker;
-    bool fails; /* the error of the call stays, with `dead` if a period has died, else with `task` */
-    struct tw__task
-        dead; /* BURIED: a period has died, and becomes a task of its own with these numbers; or NONE */
+    bool fails;           /* the error of the call stays, with `dead` if a period has died, else with `task` */
+    struct tw__task dead; /* BURIED: a period that has died, as a task of its own. NONE: nothing else is set */
     struct tw__task_tally tally;
 };
 

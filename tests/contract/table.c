@@ -71,7 +71,7 @@ int main(void)
     while (fgets(line, sizeof line, stdin) != NULL) {
         struct tw__task task = {.stage = TW__TASK_NONE}, options = task;
         struct tw__task_call call = {.options = &options};
-        struct tw__task_outcome outcome;
+        struct tw__task_outcome outcome = {0}; /* of `dead` a verb may set the stage alone */
         char *at = line;
         uint64_t now_ms = number(&at);
         read_call(&at, &call);
