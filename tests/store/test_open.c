@@ -64,6 +64,13 @@ static int reopen(struct fixture *fixture, const struct tw_store_options *option
     return tw_store_open(&fixture->store, fixture->path, options, text, sizeof text);
 }
 
+static void refuses(struct fixture *fixture, const struct tw_store_options *options, int error,
+                    const char *expected)
+{
+    assert_int_equal(reopen(fixture, options), error);
+    assert_string_equal(text, expected);
+}
+
 /* Makes a file with this SQL in place of the fixture's. */
 static void make_file(struct fixture *fixture, const char *sql)
 {
@@ -93,8 +100,8 @@ static void a_file_in_another_journal_mode_is_refused_and_unchanged(void **state
 {
     struct fixture *fixture = *state;
     make_file(fixture, "PRAGMA journal_mode=DELETE; CREATE TABLE orders(id)");
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "journal_mode is 'delete': expected 'wal' (PRAGMA journal_mode=WAL sets it)");
+    refuses(fixture, NULL, TW_EFORMAT,
+            "journal_mode is 'delete': expected 'wal' (PRAGMA journal_mode=WAL sets it)");
     sqlite3 *db = other_open(fixture);
     assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "delete");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM sqlite_schema"), "1");
@@ -124,8 +131,7 @@ static void text_that_is_not_utf8_is_refused(void **state)
 {
     struct fixture *fixture = *state;
     make_file(fixture, "PRAGMA encoding='UTF-16le'; PRAGMA journal_mode=WAL; CREATE TABLE orders(id)");
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "encoding is 'UTF-16le': expected 'UTF-8'");
+    refuses(fixture, NULL, TW_EFORMAT, "encoding is 'UTF-16le': expected 'UTF-8'");
 }
 
 /* SQL that makes the file one of another format, in turn, and how it is refused. A later format may have other
@@ -156,8 +162,7 @@ static void a_file_of_another_format_is_refused_and_unchanged(void **state)
             " FROM tw_task";
         other_ask(db, formats[i].sql);
         snprintf(before, sizeof before, "%s", other_ask(db, dump));
-        assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-        assert_string_equal(text, formats[i].text);
+        refuses(fixture, NULL, TW_EFORMAT, formats[i].text);
         assert_int_equal(tw_store_apply_on(db, NULL, &put_b, 1, text, sizeof text), TW_EFORMAT);
         assert_string_equal(text, formats[i].text);
         snprintf(text, sizeof text, "%s", other_ask(db, dump));
@@ -188,8 +193,7 @@ static void a_tw_meta_without_its_row_is_told_as_such(void **state)
     struct fixture *fixture = *state;
     sqlite3 *db = other_open(fixture);
     other_ask(db, "DELETE FROM tw_meta");
-    assert_int_equal(reopen(fixture, NULL), TW_ECORRUPT);
-    assert_string_equal(text, "tw_meta has no row: expected one");
+    refuses(fixture, NULL, TW_ECORRUPT, "tw_meta has no row: expected one");
     sqlite3_close(db);
 }
 
@@ -200,27 +204,20 @@ static void a_tw_meta_of_another_program_is_told_as_such(void **state)
     static const char *const none = "the file has a table tw_meta, but no tw_task: it is another program's, or "
                                     "tw_task was removed";
     make_file(fixture, "PRAGMA journal_mode=WAL; CREATE TABLE tw_meta(id, about)");
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, none);
-    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = TW_STORE_OPEN_EXISTING}), TW_EFORMAT);
-    assert_string_equal(text, none);
+    refuses(fixture, NULL, TW_EFORMAT, none);
+    refuses(fixture, &(struct tw_store_options){.flags = TW_STORE_OPEN_EXISTING}, TW_EFORMAT, none);
     sqlite3 *db = other_open(fixture);
     other_ask(
         db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(name, value); INSERT INTO tw_meta VALUES ('version', 9)");
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, none);
+    refuses(fixture, NULL, TW_EFORMAT, none);
     other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(id, about); CREATE TABLE tw_task(id)");
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "tw_meta has no column format: it is another program's");
+    refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column format: it is another program's");
     other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(format)");
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "tw_meta has no column seq: it is another program's");
+    refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column seq: it is another program's");
     other_ask(db, "INSERT INTO tw_meta VALUES (1)");
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "tw_meta has no column seq: it is another program's");
+    refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column seq: it is another program's");
     other_ask(db, "UPDATE tw_meta SET format = 'abc'");
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "the format in tw_meta is no whole number: it is another program's");
+    refuses(fixture, NULL, TW_EFORMAT, "the format in tw_meta is no whole number: it is another program's");
     assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM sqlite_schema ORDER BY name"),
                         "tw_task,tw_meta");
     sqlite3_close(db);
@@ -236,8 +233,7 @@ static void a_file_that_is_no_database_is_refused_and_unchanged(void **state)
     for (int i = 0; i < 1000; i++)
         fputs("no database\n", file);
     fclose(file);
-    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "open: file is not a database (SQLite's code 26)");
+    refuses(fixture, NULL, TW_EFORMAT, "open: file is not a database (SQLite's code 26)");
     file = fopen(fixture->path, "r");
     assert_int_equal(fread(buffer, 1, 12, file), 12);
     fclose(file);
@@ -431,14 +427,13 @@ static void a_store_that_must_exist_is_not_made(void **state)
 static void an_option_out_of_its_range_is_named(void **state)
 {
     struct fixture *fixture = *state;
-    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = 4}), TW_EINVAL);
-    assert_string_equal(text, "flags is '4': expected 0 to 3");
+    refuses(fixture, &(struct tw_store_options){.flags = 4}, TW_EINVAL, "flags is '4': expected 0 to 3");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.reserved[3] = 5}), TW_EINVAL);
     assert_non_null(strstr(text, "tw_store_options.reserved[3] is 5: expected 0"));
-    assert_int_equal(reopen(fixture, &(struct tw_store_options){.busy_ms = 3600001}), TW_EINVAL);
-    assert_string_equal(text, "busy_ms is '3600001': expected 0 to 3600000");
-    assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 999000001}), TW_EINVAL);
-    assert_string_equal(text, "max_payload is '999000001': expected 0 to 999000000");
+    refuses(fixture, &(struct tw_store_options){.busy_ms = 3600001}, TW_EINVAL,
+            "busy_ms is '3600001': expected 0 to 3600000");
+    refuses(fixture, &(struct tw_store_options){.max_payload = 999000001}, TW_EINVAL,
+            "max_payload is '999000001': expected 0 to 999000000");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 3}), 0);
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("a"), .payload = tw_text("abcd")};
     assert_int_equal(store_put(fixture->store, &task, 0), TW_EINVAL);
