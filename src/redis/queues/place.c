@@ -44,7 +44,7 @@
  * Invariants (check.c names the first that does not hold)
  *   P1  A task of a queue is in one wheel or one line, unless tw__redis_place_take() has taken it.
  *   P2  The field `place` of a task says where it is. A held task is in the line of its own route. A task is
- *       in the line of dead tasks if its stage is DEAD. A leased task in a wheel is in that of leases, and no
+ *       in the line of dead tasks if its stage is BURIED. A leased task in a wheel is in that of leases, and no
  *       other task is there.
  *   P3  A route whose line is not empty either waits for its retry or is in the list of ready routes. A route
  *       whose line is empty does neither.

@@ -134,7 +134,7 @@ struct tw__redis_attempt tw__redis_task_whole_attempt(const struct tw__redis_tas
 struct tw__redis_attempt tw__redis_task_any_attempt(const struct tw__redis_task *task);
 /* The further periods for which the task's call stands; 0 before its first attempt. */
 uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task);
-/* The stage; WAITING without an attempt state. A ready task is WAITING too. */
+/* The stage; FILED without an attempt state, be the task waiting or ready. */
 static inline enum tw__task_stage tw__redis_task_stage(const struct tw__redis_task *task)
 {
     return task->has_attempt ? tw__redis_attempt_stage(task->rest) : TW__TASK_FILED;
