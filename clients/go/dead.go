@@ -10,7 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// oneCall is the number of dead tasks that the server lists, replays or purges in one call, at most.
+// oneCall is the number of tasks that the server takes, lists, replays or purges in one call, at most.
 const oneCall = 10000
 
 // page is the number of dead tasks that EachDead asks for at a time.

@@ -18,7 +18,6 @@ const (
 	defaultLease = 30 * time.Second
 	maxLease     = (1<<32 - 1) * time.Millisecond
 	defaultJobs  = 4
-	maxJobs      = 10000
 	maxName      = 255
 )
 
@@ -142,8 +141,8 @@ func (w *Worker) check() error {
 		return errors.New("tickwheel: the worker has no handler: call Handle before Run")
 	case w.Lease != 0 && (w.Lease < time.Millisecond || w.Lease > maxLease):
 		return fmt.Errorf("tickwheel: Lease is %v: expected 1ms to %v", w.Lease, maxLease)
-	case w.Jobs < 0 || w.Jobs > maxJobs:
-		return fmt.Errorf("tickwheel: Jobs is %d: expected 1 to %d", w.Jobs, maxJobs)
+	case w.Jobs < 0 || w.Jobs > oneCall:
+		return fmt.Errorf("tickwheel: Jobs is %d: expected 1 to %d", w.Jobs, oneCall)
 	case len(w.Name) > maxName:
 		return fmt.Errorf("tickwheel: Name is %q: expected at most %d bytes", w.Name, maxName)
 	case w.Grace < 0:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The ranges and the defaults of a task's numbers, the same in every home. Times are milliseconds. A page, a
- * help text or a statement that names one of these numbers takes it from here, or a test compares it with this
- * table.
+ * help text or a statement that names one of these numbers takes it from here, or stands in
+ * tests/task/copies.txt, and a test compares it with this table.
  */
 #ifndef TW_TASK_LIMITS_H
 #define TW_TASK_LIMITS_H

@@ -74,7 +74,7 @@ static inline void tw__task_make_up(struct tw__task_turn *turn, enum tw_missed m
  * and 2000 are dropped, and there is no call until 3000. Requires: next <= now. */
 struct tw__task_turn tw__task_turn(const struct tw__task_period *period, uint64_t now);
 
-enum { TW__TASK_SUFFIX_MAX = 32 }; /* bytes of "@253402300799999-4294967295" and some more */
+enum { TW__TASK_SUFFIX_MAX = 32 }; /* bytes of "@DUE-N" with the largest numbers, and more */
 
 /* Writes the suffix of a dead period's id: "@due" or, if n > 0, "@due-n". Returns its size. */
 size_t tw__task_suffix(uint64_t due, uint32_t n, char suffix[TW__TASK_SUFFIX_MAX]);

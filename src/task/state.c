@@ -7,7 +7,7 @@
  *                    ^  ^             | |
  *                    |  +- fail, back-+ +--put, move--> REPLACED --any end--> FILED with attempt 0
  *                    |     lapse      |
- *                    +--replay-- BURIED <--the last failure, the 17th lapse
+ *                    +--replay-- BURIED <--the last failure, the last lapse
  *
  * A period that dies leaves its task alive: the outcome has two tasks then, and the home names the dead one
  * (tw__task_suffix). A target takes nothing. It accepts or refuses, and a refusal counts as an attempt.

@@ -6,6 +6,7 @@ const { inspect } = require("util");
 
 // The latest time, in ms: the end of the year 9999. The longest length of time: 100 years.
 const MAX_MS = 253402300799999, CENTURY_MS = 3155760000000;
+const MANY = 10000; // The most tasks of one command.
 
 function shown(value) {
     const text = inspect(value, { depth: 0, breakLength: Infinity });
@@ -76,4 +77,4 @@ function options(options, known) {
     return options;
 }
 
-module.exports = { shown, integer, ms, span, time, bytes, oneOf, yesNo, options };
+module.exports = { MANY, shown, integer, ms, span, time, bytes, oneOf, yesNo, options };

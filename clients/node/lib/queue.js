@@ -5,7 +5,6 @@ const words = require("./words");
 const { RAW, kindOf, text, task, deadTask } = require("./replies");
 
 const PAGE = 1000; // Dead tasks in a reply, while all of them are listed.
-const AT_ONCE = 10000; // The most dead tasks that TW.REPLAY and TW.PURGE take in one call.
 
 /** Sends words to the server that has the key: a client, a pool, a Sentinel client or a cluster. */
 function send(client, key, readOnly, command) {
@@ -177,7 +176,7 @@ class Queue {
         do {
             some = await this.#write(command);
             all += some;
-        } while (some === AT_ONCE);
+        } while (some === check.MANY);
         return all;
     }
 }

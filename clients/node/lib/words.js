@@ -109,7 +109,7 @@ function purge(key, id) {
 }
 
 function dead(key, { count, after }) {
-    return ["TW.DEAD", key, "COUNT", String(check.integer("count", count, 1, 10000)),
+    return ["TW.DEAD", key, "COUNT", String(check.integer("count", count, 1, check.MANY)),
         ...(after === undefined ? [] : ["AFTER", check.bytes("after", after)])];
 }
 

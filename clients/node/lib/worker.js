@@ -11,7 +11,6 @@ const { sleep } = require("./time");
 
 const LONGEST_LEASE = 2 ** 32 - 1; // ms, of TW.TAKE
 const LONGEST_TIMER = 2 ** 31 - 1; // ms, of setTimeout
-const MOST_JOBS = 10000; // COUNT of TW.TAKE
 const NAME_BYTES = 255;
 const LAST_MS = 1000; // for handlers to end after they were told that the worker ends
 const OPTIONS = ["name", "lease", "jobs", "grace", "block", "timeout", "buffers", "nodeAddressMap"];
@@ -26,7 +25,7 @@ function settingsOf(options) {
     return {
         name,
         lease: check.integer("lease", lease, 1, LONGEST_LEASE),
-        jobs: check.integer("jobs", jobs, 1, MOST_JOBS),
+        jobs: check.integer("jobs", jobs, 1, check.MANY),
         grace: grace === undefined ? undefined : check.integer("grace", grace, 0, LONGEST_TIMER),
         block: check.integer("block", block, 1, 3600000),
         timeout: check.integer("timeout", timeout, 1, 3600000),
@@ -71,7 +70,7 @@ class Worker extends EventEmitter {
         if (typeof handler !== "function") {
             throw new TypeError(`the handler is ${check.shown(handler)}: expected a function`);
         }
-        if (jobs !== undefined) check.integer("jobs", jobs, 1, MOST_JOBS);
+        if (jobs !== undefined) check.integer("jobs", jobs, 1, check.MANY);
         if (this.#ended) throw new Error(`the worker runs already: call task('${queue}') before run()`);
         if (this.#tasks.has(queue)) throw new Error(`'${queue}' has a handler already`);
         this.#tasks.set(queue, { handler, jobs });

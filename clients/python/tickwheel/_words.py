@@ -20,7 +20,7 @@ CENTURY_MS = 3155760000000
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MILLISECOND = timedelta(milliseconds=1)
 MOST_TRIES = 1000000
-PAGE = 10000  # The most tasks that one TW.DEAD, TW.REPLAY or TW.PURGE handles.
+PAGE = 10000  # The most tasks of one command.
 
 
 class Backoff(NamedTuple):

@@ -17,13 +17,13 @@ from . import _errors, _links, _tasks
 from ._errors import BACK, Outcome, Waits, WorkerError
 from ._signals import Bell
 from ._tasks import Counts, Job
-from ._words import MOST_LEASE_MS, Seconds, encoded, milliseconds, take_words, whole
+from ._words import MOST_LEASE_MS, PAGE, Seconds, encoded, milliseconds, take_words, whole
 
 log = logging.getLogger("tickwheel")
 Handler = Callable[[Job], object]
 H = TypeVar("H", bound=Callable[..., object])
 BLOCK_S = 5.0  # An idle worker asks so often.
-NAME_BYTES, MOST_JOBS = 255, 10000
+NAME_BYTES = 255
 TURNS_S, LEAST_BLOCK_S = 1.0, 0.1  # Groups that compete for places ask so often; the shortest wait.
 FIRST_UNBLOCK_S, LAST_UNBLOCK_S, LAST_TRIES = 0.02, 0.5, 3
 
@@ -36,7 +36,7 @@ class Settings:
         self.client, self.name = client, name or f"{socket.gethostname()}:{os.getpid()}"
         if len(encoded(self.name, "name")) > NAME_BYTES:
             raise ValueError(f"name is {name!r}: expected at most {NAME_BYTES} bytes")
-        self.jobs = whole("jobs", jobs, 1, MOST_JOBS)
+        self.jobs = whole("jobs", jobs, 1, PAGE)
         self.lease_ms = milliseconds("lease", lease, 1, MOST_LEASE_MS)
         self.lease_s = self.lease_ms / 1000
         self.grace_s = None if grace is None else milliseconds("grace", grace) / 1000

@@ -37,7 +37,7 @@ enum { TW__REDIS_LOOKS = 100 };
  * caller tells of it. */
 uint64_t tw__redis_offer_due(struct tw__redis_queue *queue, uint64_t count, uint64_t now_ms, uint32_t *looks);
 
-/* The lease of a task has run out, a lapse: the task waits for its next attempt, or is dead after the 17th. A
+/* The lease of a task has run out, a lapse: the task waits for its next attempt, or is dead after the last. A
  * lease that ran out before the time since which workers are served (shared.h), when nobody could have ended
  * it, begins anew instead, once. Returns TW__REDIS_DEFER_NONE, or why the server must not write now; the task
  * is then filed nowhere, as before. */

@@ -9,7 +9,7 @@
  *        ^             ^   ^            |  |
  *        |             |   +--- BACK ---+  | NACK, or a lapse: the lease ran out
  *        |             +--due-- waiting for the next attempt
- *        +--REPLAY-- dead <-- the last failure, the 17th lapse
+ *        +--REPLAY-- dead <-- the last failure, the last lapse
  *
  *     leased --PUT, SEND, MOVE--> replaced --any end of the attempt--> waiting, as a new task
  *
