@@ -225,7 +225,7 @@ func (c *Cluster) ask(ctx context.Context) error {
 	return err
 }
 
-// addresses has the nodes that were given and those that were found, each once.
+// addresses has the given nodes and the nodes that were found, each once.
 func (c *Cluster) addresses() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

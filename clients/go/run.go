@@ -113,7 +113,7 @@ func (r *run) finish(ended <-chan struct{}) {
 	}
 }
 
-// groups divides queues into those that one TW.TAKE can ask for: in a cluster the queues of one slot.
+// groups divides queues into groups. One TW.TAKE can ask for a group: in a cluster the queues of one slot.
 func groups(pool Pool, keys []string) [][]string {
 	if _, ok := pool.(*Cluster); !ok {
 		return [][]string{keys}

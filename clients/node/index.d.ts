@@ -225,7 +225,7 @@ export class Worker<B extends boolean = false> extends EventEmitter {
     run(options?: { signals?: readonly NodeJS.Signals[] }): Promise<Counts>;
     /** Takes no more, and waits for the handlers that run. */
     stop(): Promise<Counts>;
-    /** Tells the handlers to end, and gives back the tasks of those that have not ended a second later. */
+    /** Tells the handlers to end. A second later it gives back the tasks whose handlers still run. */
     giveUp(): Promise<Counts>;
 
     /** failed: `next` is the time of the next attempt, or null if the reply was lost. trouble: a call has

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands of `tickwheel run --exec` that run now. One thread waits for their ends, and ends those that
- * take too long.
+ * The commands of `tickwheel run --exec` that run now. One thread waits for their ends, and ends a
+ * command that takes too long.
  */
 #ifndef COMMAND_CHILDREN_H
 #define COMMAND_CHILDREN_H

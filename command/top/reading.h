@@ -69,7 +69,7 @@ struct queue_seen {
     char name[READING_NAME]; /* printable */
     struct tw_bytes whole;   /* the name with all its bytes, which the feed keeps until it is read again */
     uint64_t hash;           /* of the whole name; other names may have the same printable form */
-    uint64_t db, tasks, held, delivered, done, died, ready, leased, dead; /* tasks: those that are not dead */
+    uint64_t db, tasks, held, delivered, done, died, ready, leased, dead; /* tasks: not dead */
     uint64_t waiting;                                                     /* of a file */
     uint64_t next_ms; /* of a file: when the first waiting task comes; ABSENT: none waits */
     bool paused;      /* so its tasks wait */
@@ -99,7 +99,7 @@ struct reading {
     bool exact;                                       /* the forecast is not an estimate */
     struct queue_seen seen[READING_QUEUES];           /* the largest */
     size_t queues;
-    struct queue_seen paused[READING_QUEUES]; /* first those that keep most ready or due tasks back */
+    struct queue_seen paused[READING_QUEUES]; /* that keeps most ready or due tasks back first */
     size_t pauses;
     bool tells_pauses; /* the source reports them */
 };

@@ -77,7 +77,7 @@ static json_t *list(const struct queue_seen *seen, size_t count, bool store)
     return array;
 }
 
-/* Adds the largest queues, and those that are paused. */
+/* Adds the largest queues, and the paused queues. */
 static void put_lists(json_t *root, const struct reading *reading)
 {
     bool store = reading_is_store(reading);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The calls are in a list: those that were sent, in the order of their replies, and behind them those that are
- * to be sent.
+ * The calls are in a list. First come the calls that were sent, in the order of their replies, then the calls
+ * that are to be sent.
  */
 #include "answers.h"
 

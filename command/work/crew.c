@@ -143,7 +143,7 @@ void crew_give_up(struct crew *crew, int number)
     crew->signal = number;
     for (size_t i = 0; i < crew->options.jobs; i++)
         child_signal(&crew->place[i].child, number);
-    crew_reap(crew); /* of those that have ended before, no SIGCHLD follows */
+    crew_reap(crew); /* no SIGCHLD follows of a child that had ended before */
 }
 
 /* ---- outputs --------------------------------------------------------------------------------------------- */

@@ -253,7 +253,7 @@ static void tell(const struct source *source, char text[SOURCE_STATUS])
 
 /* ---- life ------------------------------------------------------------------------------------------------ */
 
-/* Lets the handler go that waits since the stop. Its job goes back, and so do those that come after it. */
+/* Lets the handler go that waits since the stop. Its job goes back, and so does each job after it. */
 static void let_go(struct file *file)
 {
     pthread_mutex_lock(&file->lock);

@@ -261,8 +261,8 @@ enum tw_condition {
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCEL_DONE).
  *
  * A task that was put, moved or replayed begins with its first attempt. The conditions see tasks in every
- * state, dead ones too, and the one that stands behind an attempt. GT and LT compare with `due_ms`, which is
- * the same in each attempt; a put with GT or LT files a task that does not exist.
+ * state, dead tasks too, and the task behind an attempt. GT and LT compare with `due_ms`, which is the same in
+ * each attempt; a put with GT or LT files a task that does not exist.
  *
  * A put with KEEPDUE looks at the task that is there, and not at the clock:
  *   - Waiting, ready, or standing behind an attempt: its due_ms, next_ms, attempt, error, revision and place in
@@ -495,7 +495,7 @@ struct tw_job {
     uint64_t late_from_ms;
 };
 
-/* Handles a job, on a worker. It may make every call with the store but those that say otherwise.
+/* Handles a job, on a worker. It may make each call with the store whose comment does not forbid it.
  *
  * The attempt is on the disk before the handler is called (with TW_STORE_OPEN_LAZY, in the log of the file). So
  * if the process dies in the handler, the next run calls it again, with the next attempt: each call comes at

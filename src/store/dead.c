@@ -98,7 +98,7 @@ enum { BYTES = 32 << 20 }; /* of payloads: the task with which a call has so man
 struct picked {
     enum deed deed;
     struct tw_store_name name; /* without an id: all */
-    uint64_t at_ms;            /* those that died before, or PROMOTE: whose time comes later */
+    uint64_t at_ms;            /* tasks that died before, or PROMOTE: whose time comes later */
     uint64_t due_ms;
     uint64_t count; /* treated */
 };

@@ -306,7 +306,7 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
     runner->pace.more_ready &= batch->n >= allowed;
 }
 
-/* Adds the answers that have come to those that could not be written before. */
+/* Adds new answers to the answers that could not be written before. */
 static void take_answers(struct tw__store_runner *runner)
 {
     struct tw__store_job **end = &runner->answered;

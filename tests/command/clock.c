@@ -161,7 +161,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
     return __real_timerfd_settime(fd, 0, &never, before);
 }
 
-/* Sets off those that are due among the descriptors. Returns when the next one is due: now, if one is. */
+/* Sets off the timers that are due among the descriptors. Returns when the next timer is due: now, if it is. */
 static int64_t set_off(const struct pollfd *fds, nfds_t count, int64_t now_ns)
 {
     static const struct itimerspec at_once = {.it_value = {0, 1}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The addresses of servers: those that are good, with each part, and those that are refused, with the reason.
+ * The addresses of servers: good ones with each part, and refused ones with the reason.
  */
 #include "link/url.h"
 

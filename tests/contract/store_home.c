@@ -447,7 +447,7 @@ static void set_member(struct tw_store_change *change, char *word)
         task->payload = (struct tw_bytes){"", number_of(value)}; /* it is refused before anybody reads it */
 }
 
-/* Makes a change whose members are given one by one, also those that no scenario names. */
+/* Makes a change whose members are given one by one, also members that no scenario names. */
 static void apply(const struct verb *verb)
 {
     struct tw_store_change change = {.verb = TW_STORE_VERB_PUT, .task = {.queue = "q", .id = tw_text("a")}};

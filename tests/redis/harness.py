@@ -388,8 +388,8 @@ class Server:
         return {name[len("tickwheel_"):]: value for name, value in self.info("tickwheel").items()}
 
     def offered(self):
-        """Returns how many tasks workers could take: those that are ready, without those that ticks have not
-        offered yet, or that became due in a pause."""
+        """Returns how many tasks workers could take: ready tasks that ticks have offered, and that did not
+        become due in a pause."""
         told = self.tw()
         return told["ready"] - told["late"] - told["paused_tasks"]
 

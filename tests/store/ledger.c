@@ -205,7 +205,7 @@ struct tw__task_outcome ledger_do(struct ledger *ledger, unsigned task, const st
     return outcome;
 }
 
-/* The options of a put as the table has them. 0 stands for those that are left out. */
+/* The options of a put as the table has them. 0 stands for an option that is left out. */
 static struct tw__task options_of(const struct ledger_change *change)
 {
     struct tw__task options = {.every_ms = change->every_ms, .times = 1, .max_late_ms = change->max_late_ms};

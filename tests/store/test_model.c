@@ -172,8 +172,8 @@ static void write_take(struct world *world, unsigned task, uint64_t token)
     sqlite3_finalize(statement);
 }
 
-/* Another process takes some of the tasks that are ready, but for those that are too late, and dies. Some have
- * lapsed as often as a task may, or once less. */
+/* Another process takes some ready tasks that are not too late, and dies. Some have lapsed as often as a
+ * task may, or once less. */
 static void take_some(struct world *world)
 {
     world->doing = "tasks that a process has taken";
@@ -314,7 +314,7 @@ static void pause_one(struct world *world)
     *now = paused;
 }
 
-/* The file has other numbers for tasks that leave some out. It holds for those that are there too. */
+/* The file has other numbers for tasks that leave some out. They hold for tasks of the file too. */
 static void set_waits(struct world *world)
 {
     struct tw__task_retry waits = ledger_draw_waits(&world->rng);

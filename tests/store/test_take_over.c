@@ -658,7 +658,7 @@ static void the_log_is_cut_when_its_last_reader_has_gone(void **state)
     sqlite3_close(writer);
 }
 
-/* A file that was restored while it runs has smaller revisions than those that the runner has seen. */
+/* A file that was restored while it runs has smaller revisions than the runner has seen. */
 static void a_restored_file_is_read_anew(void **state)
 {
     struct calls calls;

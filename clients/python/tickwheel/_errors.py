@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The exceptions of handlers, and the kinds of errors of a server: those that pass, and those that a person
-mends."""
+"""The exceptions of handlers, and the errors of a server: some pass by themselves, the others need a person."""
 from __future__ import annotations
 
 import asyncio

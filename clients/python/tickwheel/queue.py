@@ -64,7 +64,7 @@ class Queue(QueueBase):
         return self._send(lambda raw: _tasks.task(id, raw), "TW.GET", self.key, encoded(id))
 
     def count(self) -> int:
-        """Returns the number of tasks, without those that are dead."""
+        """Returns the number of tasks that are not dead."""
         return self._send(int, "TW.LEN", self.key)
 
     def next(self) -> Optional[Tuple[str, float]]:

@@ -87,7 +87,7 @@ static uint64_t age(uint64_t since_ms, uint64_t now_ms)
     return since_ms < now_ms ? now_ms - since_ms : 0;
 }
 
-/* Adds the ready tasks that are late, and those that a pause keeps back. On a replica they wait for the
+/* Adds the ready tasks that are late, and the tasks that a pause keeps back. On a replica they wait for the
  * primary, which has perhaps long offered them to workers: only attempts are replicated. So none is late
  * there. */
 static void add_late(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct tw__redis_queues *queues,

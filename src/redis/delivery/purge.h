@@ -24,8 +24,8 @@ void tw__redis_purge_after_death(struct tw__redis_batch *batch, struct tw__redis
  * certain. */
 bool tw__redis_purge_any(uint64_t now_ms);
 
-/* Removes such dead tasks, those that died first in each queue: at most `tasks`, and until the monotonic
- * clock shows `until_us`. Returns whether there may be more that can be removed at once. */
+/* Removes such dead tasks, in each queue in the order of their deaths: at most `tasks`, and until the
+ * monotonic clock shows `until_us`. Returns whether there may be more that can be removed at once. */
 bool tw__redis_purge_some(struct tw__redis_batch *batch, uint64_t now_ms, uint32_t tasks, uint64_t until_us);
 
 #endif

@@ -328,7 +328,7 @@ const char *tw__redis_check_routes(const struct tw__redis_queue *queue)
 /* ---- everything ------------------------------------------------------------------------------------------ */
 
 struct filed {
-    uint64_t at[TW__REDIS_IN_DEAD + 1]; /* tasks by their places; in a line only those that are not leased */
+    uint64_t at[TW__REDIS_IN_DEAD + 1]; /* tasks by their places; without the leased tasks of a line */
     uint64_t leased;
 };
 

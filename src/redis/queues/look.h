@@ -7,9 +7,9 @@
 
 #include "state.h"
 
-/* Which tasks of a queue are looked for, of those that wait for a time, by their `next`: that of a held task is
- * the next try of its target. Leased and dead tasks are never wanted, nor those in the line of ready tasks. The
- * clock alone makes a task ready. So `from` is later than the present time if only waiting tasks are wanted. */
+/* The tasks of a queue that wait for a time, chosen by their `next`: of a held task the next try of its target.
+ * Leased and dead tasks are never wanted, nor tasks in the line of ready tasks. The clock alone makes a task
+ * ready. So `from` is later than the present time if only waiting tasks are wanted. */
 struct tw__redis_wanted {
     uint64_t from, to;            /* from <= next <= to */
     struct tw__redis_task *after; /* if not NULL: only tasks after this task in that order */

@@ -31,7 +31,7 @@ enum tw__redis_defer {
     TW__REDIS_DEFERS
 };
 
-/* Counts since the server started, besides those that each queue keeps too (queues/state.h). */
+/* Counts since the server started. Each queue keeps further counts (queues/state.h). */
 struct tw__redis_counts {
     uint64_t added, cancelled, moved, expired_tasks, evicted_tasks, clock_jumps;
     uint64_t offered, taken, renewed; /* of tasks for workers */

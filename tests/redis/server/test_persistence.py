@@ -1043,8 +1043,8 @@ def is_undelivered(found):
 
 
 def describe(server):
-    """Returns all queues of a server as text: a line for each task, first those with a target that are ready,
-    then those that wait for a time, in their order, then the dead tasks in the order of death, then all others.
+    """Returns all queues of a server as text: a line for each task, first ready tasks with a target,
+    then tasks that wait for a time, in their order, then the dead tasks in the order of death, then all others.
     A long payload is shown by its hash."""
     lines = []
     for db in range(16):

@@ -149,7 +149,7 @@ def place(request, tmp_path, shared):
 
 @pytest.fixture
 def work(tmp_path):
-    """Starts workers; those that still run at the end of the test are killed."""
+    """Starts workers. A worker that still runs at the end of the test is killed."""
     made, folder = [], tmp_path / "work"
     folder.mkdir()
 

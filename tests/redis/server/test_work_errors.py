@@ -119,7 +119,7 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     refused(stage, words, *fragments)
 
 
-# Ids: those that a put or a send names have to leave room for the ids of dead periods
+# Ids: the id of a put or a send has to leave room for the ids of dead periods
 
 def text_of(size):
     """Returns a text of so many bytes, and of fewer characters."""

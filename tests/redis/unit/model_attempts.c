@@ -92,8 +92,8 @@ static void line_up_late(const struct late *late)
         model_line_up(late->ref, LATE, false);
 }
 
-/* Each stopped task goes before the first late task that is due later than it, of those that are behind the
- * stopped task before it. */
+/* Merges the stopped tasks into the late tasks. Each stopped task goes before the first late task that is due
+ * later, but behind the stopped task before it. */
 static void merge_stopped(struct room *room, const struct late *late, size_t count)
 {
     const struct late *end = late + count;

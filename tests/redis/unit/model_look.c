@@ -35,7 +35,7 @@ static int compare_refs(const void *a, const void *b)
     return one->order < two->order ? -1 : 1;
 }
 
-/* Sorts the tasks of a room in the order of their times, or only those that wait for a time, by `next`. */
+/* Sorts the tasks of a room in the order of their times, or only the tasks that wait for a time, by `next`. */
 static size_t sort_refs(struct room *room, const struct ref **sorted, bool waiting)
 {
     size_t count = 0;

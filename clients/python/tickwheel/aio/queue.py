@@ -66,7 +66,7 @@ class Queue(QueueBase):
         return await self._send(lambda raw: _tasks.task(id, raw), "TW.GET", self.key, encoded(id))
 
     async def count(self) -> int:
-        """Returns the number of tasks, without those that are dead."""
+        """Returns the number of tasks that are not dead."""
         return await self._send(int, "TW.LEN", self.key)
 
     async def next(self) -> Optional[Tuple[str, float]]:
