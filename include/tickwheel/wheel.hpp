@@ -252,12 +252,8 @@ template <class Unit> constexpr Unit duration_of(std::uint64_t n) noexcept
 
 /* ---- geometry ----------------------------------------------------------------------------------------- */
 
-/* The geometry of a wheel that is given none: TW_GEOMETRY_DEFAULT. The other presets of wheel.h initialise a
- * geometry.
- * Example: `const tw_geometry hashed = TW_GEOMETRY_HASHED(512);` */
-inline constexpr tw_geometry default_geometry = TW_GEOMETRY_DEFAULT;
-
-/* A geometry of your own: the slots of each level, and the ticks in a slot, from level 0 upwards.
+/* A geometry of your own: the slots of each level, and the ticks in a slot, from level 0 upwards. The presets
+ * of wheel.h initialise a geometry too: `const tw_geometry hashed = TW_GEOMETRY_HASHED(512);`.
  * Example: `make_geometry({{1024, 1}, {256, 512}}, TW_OVERFLOW_ROUNDS)`. */
 inline tw_geometry make_geometry(std::initializer_list<tw_level> levels,
                                  tw_overflow overflow = TW_OVERFLOW_REJECT) noexcept
@@ -402,7 +398,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
 
     /* Makes an empty wheel with memory from malloc. Throws std::system_error, whose what() explains why a
      * geometry is not valid. */
-    explicit wheel(const tw_geometry &geometry = default_geometry) : wheel(geometry, Tick::zero())
+    explicit wheel(const tw_geometry &geometry = TW_GEOMETRY_DEFAULT) : wheel(geometry, Tick::zero())
     {
     }
     template <class Point> wheel(const tw_geometry &geometry, Point now)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Faults on demand: the n-th allocation fails, in SQLite or in our own code, or the n-th write or sync of a
- * file. The program is linked with --wrap for malloc, calloc, realloc and
- * aligned_alloc.
+ * file. The program is linked with --wrap for malloc, calloc, realloc and aligned_alloc.
  */
 #ifndef TESTS_STORE_FAULTY_H
 #define TESTS_STORE_FAULTY_H
