@@ -132,12 +132,12 @@ func (q *Queue) PromoteAll(ctx context.Context) (int, error) {
 // Pause stops the queue: it gives no task to workers until Resume. Pause returns false if it was paused
 // already.
 func (q *Queue) Pause(ctx context.Context) (bool, error) {
-	return redis.Bool(q.do(ctx, "TW.PAUSE", redis.Args{q.key, "ON"}))
+	return redis.Bool(q.do(ctx, "TW.PAUSE", redis.Args{q.key}))
 }
 
 // Resume ends the pause. It returns false if the queue was not paused.
 func (q *Queue) Resume(ctx context.Context) (bool, error) {
-	return redis.Bool(q.do(ctx, "TW.PAUSE", redis.Args{q.key, "OFF"}))
+	return redis.Bool(q.do(ctx, "TW.RESUME", redis.Args{q.key}))
 }
 
 // do sends one command about the key, whose arguments begin with it.

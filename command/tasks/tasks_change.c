@@ -124,7 +124,9 @@ static int purge(const struct tasks *tasks)
 static int pause_queue(const struct tasks *tasks, bool paused)
 {
     bool changed;
-    if (tw_store_pause(tasks->store, queue_of(tasks), paused, &changed) != 0)
+    int error = paused ? tw_store_pause(tasks->store, queue_of(tasks), &changed)
+                       : tw_store_resume(tasks->store, queue_of(tasks), &changed);
+    if (error != 0)
         return tasks_failed(tasks, paused ? "the queue is not paused" : "the pause is not ended");
     if (tasks->options->json) {
         json_t *object = result_of(tasks);

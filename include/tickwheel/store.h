@@ -625,11 +625,15 @@ struct tw_store_info {
 /* Fills in *stats; `size` is sizeof *stats. */
 void tw_store_stats(const struct tw_store *store, struct tw_store_info *stats, size_t size);
 
-/* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
- * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the
- * call has returned. *changed receives whether that was a change.
- * Returns: 0 or an error. TW_EINVAL also for a pause of a name that is not UTF-8. */
-int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool *changed);
+/* Pauses a queue in the file: so the pause holds for every process, until tw_store_resume(). Handlers that have
+ * begun go on, also one that begins at this moment. No other handler of this queue begins after the call has
+ * returned. *changed receives false if the queue was paused already.
+ * Returns: 0 or an error. TW_EINVAL also for a name that is not UTF-8. */
+int tw_store_pause(struct tw_store *store, const char *queue, bool *changed);
+
+/* Ends the pause of a queue. *changed receives false if the queue was not paused.
+ * Returns: 0 or an error. */
+int tw_store_resume(struct tw_store *store, const char *queue, bool *changed);
 
 /* Looks up whether a queue is paused.
  * Returns: 0, and the answer in *paused, or an error. */

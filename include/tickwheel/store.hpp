@@ -35,7 +35,7 @@
  *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_on(): tw_store_apply_on()
  *   - get(), scan(), count(), next(), forecast(), queues(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), runner(): tw_store_handle() and so on
- *   - pause(), is_paused(): tw_store_pause(), tw_store_is_paused()
+ *   - pause(), resume(), is_paused(): tw_store_pause(), tw_store_resume(), tw_store_is_paused()
  *   - mark_restored(), is_restored(): tw_store_mark_restored() and so on
  *   - replay(), replay_all(), purge(), purge_all(): tw_store_replay(), tw_store_purge()
  *   - promote(), promote_all(): tw_store_promote()
@@ -906,10 +906,13 @@ class store
     {
         return tw_store_runner(raw_, &process);
     }
-    changed pause(const std::string &queue, bool paused = true)
+    changed pause(const std::string &queue)
     {
-        return change_by(
-            [&](bool *made) { return tw_store_pause(raw_, detail::queue_of(queue), paused, made); });
+        return change_by([&](bool *made) { return tw_store_pause(raw_, detail::queue_of(queue), made); });
+    }
+    changed resume(const std::string &queue)
+    {
+        return change_by([&](bool *made) { return tw_store_resume(raw_, detail::queue_of(queue), made); });
     }
     /* If the call succeeds, `paused` receives the answer. */
     status is_paused(const std::string &queue, bool &paused) const

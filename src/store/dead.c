@@ -30,7 +30,7 @@ static int write_pause(struct tw__store_db *db, void *arg)
     return error;
 }
 
-int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool *changed)
+static int pause_or_resume(struct tw_store *store, const char *queue, bool paused, bool *changed)
 {
     struct pause pause = {.queue = queue, .paused = paused};
     char text[TW_STORE_MESSAGE_SIZE];
@@ -43,6 +43,16 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool 
     if (error == 0 && changed != NULL)
         *changed = pause.changed;
     return error;
+}
+
+int tw_store_pause(struct tw_store *store, const char *queue, bool *changed)
+{
+    return pause_or_resume(store, queue, true, changed);
+}
+
+int tw_store_resume(struct tw_store *store, const char *queue, bool *changed)
+{
+    return pause_or_resume(store, queue, false, changed);
 }
 
 /* ---- the mark of a restored file ------------------------------------------------------------------------- */

@@ -383,14 +383,14 @@ def test_a_new_task_runs_when_the_job_before_it_has_ended(desk):
 def test_a_pause_of_the_queue(desk):
     """In the pause no job begins, and a job that runs is done."""
     desk.at_work("running")
-    desk.r.execute_command("TW.PAUSE", MAILS, "ON")
+    desk.r.execute_command("TW.PAUSE", MAILS)
     desk.put("paused", "ok")
     desk.finish("running")
     desk.done("running")
     desk.put("bill", "ok", queue=BILLS)  # The worker lives, and has had time for the other task.
     desk.done("bill", queue=BILLS)
     assert not desk.attempts("paused")
-    desk.r.execute_command("TW.PAUSE", MAILS, "OFF")
+    desk.r.execute_command("TW.RESUME", MAILS)
     desk.done("paused")
 
 
@@ -754,11 +754,11 @@ def test_somebody_ends_the_wait_of_a_worker(rough):
 def test_memory_is_full(rough):
     """Tasks that are there are taken and done, since this makes room."""
     rough.at_work("full")
-    rough.r.execute_command("TW.PAUSE", RUN, "ON")
+    rough.r.execute_command("TW.PAUSE", RUN)
     rough.put("soon", "ok")
     rough.r.config_set("maxmemory", 1)
     try:
-        rough.r.execute_command("TW.PAUSE", RUN, "OFF")
+        rough.r.execute_command("TW.RESUME", RUN)
         rough.finish("full")
         rough.done_at_once("full", "soon")
     finally:

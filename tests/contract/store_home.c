@@ -502,8 +502,10 @@ static void obey(const struct verb *verb)
         replay(verb);
     else if (strcmp(name, "purge") == 0)
         purge(id);
-    else if (strcmp(name, "pause") == 0 || strcmp(name, "resume") == 0)
-        tell(store_pause(home.store, "q", name[0] == 'p'));
+    else if (strcmp(name, "pause") == 0)
+        tell(store_pause(home.store, "q"));
+    else if (strcmp(name, "resume") == 0)
+        tell(store_resume(home.store, "q"));
     else if (strcmp(name, "pass") == 0)
         pass(number_of(id));
     else if (strcmp(name, "apply") == 0)

@@ -522,7 +522,9 @@ TEST_CASE("a pause holds the tasks of a queue")
     tasks.put(delayed("r", "c").at(at(2))); /* due last, and there is one worker */
     EVENTUALLY(others.sent == 1);
     CHECK(post.sent == 0);
-    CHECK(tasks.pause("q", false).made());
+    CHECK(tasks.resume("q").made());
+    CHECK_FALSE(tasks.resume("q").made());
+    CHECK(tasks.resume("") == TW_EINVAL);
     EVENTUALLY(post.sent == 2);
 }
 

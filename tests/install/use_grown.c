@@ -406,7 +406,7 @@ static void load(void)
 {
     struct tw_store *store = opened();
     struct tw_store_delayed a = delayed("a");
-    CHECK(tw_store_put(store, &a, 0, NULL) == 0 && tw_store_pause(store, "q", true, NULL) == 0);
+    CHECK(tw_store_put(store, &a, 0, NULL) == 0 && tw_store_pause(store, "q", NULL) == 0);
     CHECK(tw_store_loads(store, "q", see_load, &runs) == 0 && runs == 1);
     tw_store_close(store);
 }

@@ -315,9 +315,9 @@ class Operator(Client):
         chance = self.rng.random()
         queue, name = self.shop.name(self.rng)
         if chance < 0.25:
-            self.do("pause", queue, "", ["TW.PAUSE", queue, "ON"], on=True)
+            self.do("pause", queue, "", ["TW.PAUSE", queue], on=True)
             any_moment(self.rng, 0.03)
-            self.do("pause", queue, "", ["TW.PAUSE", queue, "OFF"], on=False)
+            self.do("pause", queue, "", ["TW.RESUME", queue], on=False)
         elif chance < 0.28:
             self.do("promote", queue, "", ["TW.PROMOTE", queue, "ALL"])
         elif chance < 0.42:

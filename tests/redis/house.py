@@ -333,7 +333,7 @@ class House:
         worker.connect()
         with contextlib.closing(worker.raw):
             for queue in QUEUES:
-                worker.do("pause", queue, "", ["TW.PAUSE", queue, "OFF"], on=False)
+                worker.do("pause", queue, "", ["TW.RESUME", queue], on=False)
             while any(self.near(worker.raw, queue, far) for queue in QUEUES):
                 worker.held = []
                 worker.take()

@@ -175,8 +175,8 @@ static void change(struct tw_store *store)
     changes[0].task = task;
     check(store, tw_store_apply(store, changes, 3));
     check(store, tw_store_cancel(store, (struct tw_store_name){"q", {&other, sizeof other}}, NULL));
-    check(store, store_pause(store, "q", true));
-    check(store, store_pause(store, "q", false));
+    check(store, store_pause(store, "q"));
+    check(store, store_resume(store, "q"));
     check(store, store_restored(store, true));
     check(store, store_is_restored(store));
     check(store, store_restored(store, false));

@@ -30,10 +30,17 @@ static inline int outcome_of(const struct tw_store_change *change)
     return change->verb == TW_STORE_VERB_CANCEL ? (int)change->found : change->made;
 }
 
-static inline int store_pause(struct tw_store *store, const char *queue, bool paused)
+static inline int store_pause(struct tw_store *store, const char *queue)
 {
     bool changed = false;
-    int error = tw_store_pause(store, queue, paused, &changed);
+    int error = tw_store_pause(store, queue, &changed);
+    return error == 0 ? changed : error;
+}
+
+static inline int store_resume(struct tw_store *store, const char *queue)
+{
+    bool changed = false;
+    int error = tw_store_resume(store, queue, &changed);
     return error == 0 ? changed : error;
 }
 

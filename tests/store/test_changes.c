@@ -79,12 +79,12 @@ static int64_t call_apply_on(const struct writer *writer)
 
 static int64_t call_pause(const struct writer *writer)
 {
-    return store_pause(writer->store, "q", true);
+    return store_pause(writer->store, "q");
 }
 
 static int64_t call_resume(const struct writer *writer)
 {
-    return store_pause(writer->store, "paused", false);
+    return store_resume(writer->store, "paused");
 }
 
 static int64_t call_mark(const struct writer *writer)
@@ -209,7 +209,7 @@ static void a_run_that_calls_nothing_raises_changes(void **state)
     calls_init(&calls);
     clock_stop(0);
     other_ask(db, some_tasks);
-    assert_int_equal(store_pause(store, "paused", true), 0);
+    assert_int_equal(store_pause(store, "paused"), 0);
     uint64_t changes = changes_of(db);
     start_with(store, &calls);
     runner_idle(store);

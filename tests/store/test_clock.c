@@ -403,14 +403,14 @@ static void a_late_task_is_called_after_the_clock_was_set_back(void **state)
     runner_idle(store);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 1), "before/1");
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     put(store, "x", 7);
     put(store, "y", 6);
     put(store, "waits", tw_store_now() + 5);
     runner_idle(store);
     clock_step(-3 * (int64_t)HOUR_MS);
     runner_idle(store);
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 3), "before/1 x/1 y/1");
     assert_int_equal(tw_store_stop(store), 0);

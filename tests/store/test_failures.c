@@ -157,8 +157,8 @@ static int queues(struct fixture *fixture)
 
 static int pause_queue(struct fixture *fixture)
 {
-    int paused = store_pause(fixture->store, "q", true);
-    return paused < 0 ? paused : made(store_pause(fixture->store, "q", false));
+    int paused = store_pause(fixture->store, "q");
+    return paused < 0 ? paused : made(store_resume(fixture->store, "q"));
 }
 
 static int mark_file(struct fixture *fixture)

@@ -56,7 +56,7 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, NULL), 0);
     runner_idle(store);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     register_task(store, task_of("a", due_ms + 3600000, ""));
     other_ask(
         db, "INSERT INTO tw_put(queue, id, due_ms, payload, condition) VALUES ('q', 'c', 1, 'new', 'KEEPDUE')");
@@ -66,7 +66,7 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
     register_task(store, task_of("a", 5, ""));
     runner_idle(store);
     assert_int_equal(stats_of(store).loaded, 3);
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     runner_idle(store);
     assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 c/1");
     assert_string_equal(calls.last_payload, "new");

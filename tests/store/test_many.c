@@ -320,7 +320,7 @@ static void loads_are_those_of_each_queue(void **state)
     put_many(store, "q", 4, 5, 1);
     put(store, "later", TW_STORE_TIME_MAX - 1);
     put_many(store, "r", 1, TW_STORE_TIME_MAX, 1);
-    assert_int_equal(store_pause(store, "p", true), 1);
+    assert_int_equal(store_pause(store, "p"), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5;"
                   "UPDATE tw_task SET run = 5 WHERE queue = 'q' AND id = CAST('0' AS BLOB);"
                   "UPDATE tw_task SET run = 4 WHERE queue = 'q' AND id = CAST('1' AS BLOB);"
@@ -597,7 +597,7 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
     clock_stop(0);
     uint64_t begin_ms = tw_store_now() - TASKS * STEP;
     put_many(store, "q", TASKS, begin_ms, STEP);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_series, &series), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1, .max_loaded = 1000}),
                      0);
@@ -613,7 +613,7 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
         assert_int_equal(store_put(store, &task, 0), 1);
     }
     runner_idle(store);
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     EVENTUALLY_TOLD(passed(atomic_load(&series.calls) >= calls), "%d calls came, expected %d",
                     atomic_load(&series.calls), calls);
     wait_for_answers(store, TASKS + 2 * SERIES);
@@ -704,7 +704,7 @@ static void a_forgotten_queue_stays_paused(void **state)
 {
     struct tw_store *store = store_of(state);
     struct sequence sequence = {0};
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     start_one_worker(store, &sequence);
     assert_int_equal(known_queues(store), 0);
     put(store, "x", 5);
@@ -714,7 +714,7 @@ static void a_forgotten_queue_stays_paused(void **state)
     assert_string_equal(scan(store, NULL), "x@5");
     assert_int_equal(cancel(store, "x"), TW_CANCEL_DONE);
     atomic_store(&sequence.due_ms, 0);
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     put(store, "y", 5);
     wait_for_sequence(&sequence, 2);
     wait_for_answers(store, 2);
@@ -801,7 +801,7 @@ static void pauses_of_queues_without_tasks_cost_a_look_nothing(void **state)
     sqlite3 *db = other_open(*state);
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
                   " INSERT INTO tw_queue SELECT 'user:' || i, 1 FROM n");
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     start_one_worker(store, &sequence);
     int steps = pause_steps(store);
     assert_true(steps >= CROWD);
@@ -811,7 +811,7 @@ static void pauses_of_queues_without_tasks_cost_a_look_nothing(void **state)
     wait_for_sequence(&sequence, 1);
     runner_idle(store);
     assert_int_equal(atomic_load(&sequence.calls), 1);
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     wait_for_sequence(&sequence, 2);
     assert_int_equal(pause_steps(store), steps);
     other_ask(db, "DELETE FROM tw_queue");

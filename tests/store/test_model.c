@@ -309,7 +309,8 @@ static void pause_one(struct world *world)
     unsigned queue = (unsigned)draw(world, LEDGER_QUEUES);
     bool paused = draw(world, 2) == 0, *now = &world->paused[queue];
     world->doing = "a pause";
-    int changed = store_pause(world->fixture->store, ledger_queue(queue * LEDGER_IDS), paused);
+    const char *name = ledger_queue(queue * LEDGER_IDS);
+    int changed = paused ? store_pause(world->fixture->store, name) : store_resume(world->fixture->store, name);
     expect(world, changed == (*now != paused), "it tells wrongly whether that was a change");
     *now = paused;
 }

@@ -156,11 +156,11 @@ static void a_promoted_retry_has_its_next_attempt_now(void **state)
     start_with(store, &calls);
     wait_for_answers(store, 1);
     runner_idle(store);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     assert_int_equal(promote(store, "x"), 1);
     runner_idle(store);
     assert_int_equal(attempts(store), 1); /* a pause holds */
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     wait_for_answers(store, 2);
     assert_string_equal(calls.text, "x/1 x/2");
     assert_string_equal(calls.last_error, "broke");

@@ -423,7 +423,7 @@ static void a_backup_from_between_two_commits_of_the_run_is_noticed(void **state
     put_and_keep(store, &calls);
     runner_idle(store);
     clock_stop(0);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     runner_look_away(true);
     runner_round(store);
     tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
@@ -474,7 +474,7 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     runner_idle(store);
     clock_stop(0);
     assert_string_equal(scan(store, NULL), "a@5* b@6*");
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     sqlite3 *backup = back_up(db);
     tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
@@ -562,10 +562,10 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
     runner_idle(store);
     clock_pass(SOON_MS);
     wait_for_kept(&calls, 1);
-    assert_int_equal(store_pause(store, "q", true), 1); /* so that the task of the backup is not called */
+    assert_int_equal(store_pause(store, "q"), 1); /* so that the task of the backup is not called */
     runner_idle(store);
     sqlite3 *backup = back_up(db);
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     tw_job_answer(calls.kept[0], answer);
     wait_for_answers(store, 1);
     runner_idle(store);
@@ -780,7 +780,7 @@ static void a_mark_that_the_run_has_not_seen_counts(void **state)
     runner_look_away(true);
     runner_round(store);
     assert_int_equal(store_restored(store, true), 1);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     runner_round(store);
@@ -791,7 +791,7 @@ static void a_mark_that_the_run_has_not_seen_counts(void **state)
     clock_pass(1);
     runner_idle(store);
     assert_int_equal(attempts(store), 1);
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     runner_idle(store);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 b/1");

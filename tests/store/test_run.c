@@ -489,7 +489,7 @@ static void a_time_out_of_range_is_refused(void **state)
     assert_int_equal(tw_job_retry_at(calls.kept[0], TW_STORE_TIME_MAX + 1), TW_EINVAL);
     assert_string_equal(message(store), "due_ms is '253402300800000': expected 0 to 253402300799999");
     assert_int_equal(tw_job_retry_at(calls.kept[0], UINT64_MAX), TW_EINVAL);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     tw_job_answer(calls.kept[0], TW_ANSWER_RETRY);
     wait_for_answers(store, 1);
     assert_int_equal(tw_store_stop(store), 0);
@@ -1227,17 +1227,17 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
         assert_int_equal(seen.last.missed_periods, 10);
         assert_int_equal(seen.last.attempt, n == 1 ? 1 : n - 1);
         if (n == 1) {
-            assert_int_equal(store_pause(store, "q", true), 1);
+            assert_int_equal(store_pause(store, "q"), 1);
             tw_job_answer(calls.kept[0], TW_ANSWER_BACK);
             EVENTUALLY(missed_of_x(store) == 0); /* the task may be claimed once more, and given back */
-            assert_int_equal(store_pause(store, "q", false), 1);
+            assert_int_equal(store_resume(store, "q"), 1);
         } else if (n == 2) {
             clock_pass(every_ms); /* the retry is later by a period */
             tw_job_retry_at(calls.kept[1], 5);
             tw_job_answer(calls.kept[1], TW_ANSWER_RETRY);
         }
     }
-    assert_int_equal(store_pause(store, "q", true), 1); /* the next period is due */
+    assert_int_equal(store_pause(store, "q"), 1); /* the next period is due */
     tw_job_answer(calls.kept[2], TW_ANSWER_DONE);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
@@ -1597,14 +1597,14 @@ static void queues_are_merged_in_the_order_of_due_times(void **state)
     for (uint64_t i = 0; i < 60; i++)
         if (i * 7 % 3 == 2)
             snprintf(expected + strlen(expected), sizeof expected - strlen(expected), " c%d/1", (int)i);
-    assert_int_equal(store_pause(store, "c", true), 1);
+    assert_int_equal(store_pause(store, "c"), 1);
     for (int i = 0; i < 3; i++)
         assert_int_equal(tw_store_handle(store, names[i], i == 1 ? 0 : 1, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1, .max_jobs = 1}), 0);
     wait_for_calls(&calls, 40);
     runner_idle(store);
     assert_int_equal(attempts(store), 40);
-    assert_int_equal(store_pause(store, "c", false), 1);
+    assert_int_equal(store_resume(store, "c"), 1);
     assert_string_equal(wait_for_calls(&calls, 60), expected);
     assert_int_equal(tw_store_stop(store), 0);
 }
@@ -1836,14 +1836,14 @@ static void a_pause_reaches_jobs_that_have_not_begun(void **state)
     struct calls calls;
     start_with_one_worker(store, &calls, 'e');
     assert_int_equal(stats_of(store).jobs, 3);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     unblock(&calls);
     EVENTUALLY(stats_of(store).jobs == 0);
     runner_idle(store);
     assert_string_equal(calls.text, "a/1");
     assert_int_equal(attempts(store), 1);
     assert_string_equal(scan(store, NULL), "b@5 c@5 d@5 e@5");
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     runner_idle(store);
     assert_string_equal(wait_for_calls(&calls, 5), "a/1 b/1 c/1 d/1 e/1");
     assert_int_equal(tw_store_stop(store), 0);
@@ -1888,14 +1888,14 @@ static void a_pause_that_the_run_has_not_seen_counts(void **state)
     runner_idle(store);
     runner_look_away(true);
     runner_round(store);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     runner_round(store);
     runner_look_away(false);
     EVENTUALLY(stats_of(store).jobs == 0);
     assert_string_equal(calls.text, "a/1");
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     runner_idle(store);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 b/1");
     assert_int_equal(tw_store_stop(store), 0);
@@ -2036,8 +2036,8 @@ static void a_paused_queue_waits(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    assert_int_equal(store_pause(store, "q", true), 1);
-    assert_int_equal(store_pause(store, "q", true), 0);
+    assert_int_equal(store_pause(store, "q"), 1);
+    assert_int_equal(store_pause(store, "q"), 0);
     assert_int_equal(store_is_paused(store, "q"), 1);
     assert_int_equal(store_is_paused(store, "r"), 0);
     char names[16] = "";
@@ -2048,8 +2048,8 @@ static void a_paused_queue_waits(void **state)
     start_with(store, &calls);
     runner_idle(store);
     assert_int_equal(attempts(store), 0);
-    assert_int_equal(store_pause(store, "q", false), 1);
-    assert_int_equal(store_pause(store, "q", false), 0);
+    assert_int_equal(store_resume(store, "q"), 1);
+    assert_int_equal(store_resume(store, "q"), 0);
     assert_string_equal(wait_for_calls(&calls, 1), "x/1");
     sqlite3 *db = other_open(*state);
     /* A bug: each queue that was ever paused left a row, and every look read them all. */
@@ -2137,7 +2137,7 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tw_store_handle(store, "r", 0, note_call, &calls), TW_EINVAL);
     assert_string_equal(message(store), "the store runs: name its handlers before");
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(store_pause(store, longest, true), TW_EINVAL);
+    assert_int_equal(store_pause(store, longest), TW_EINVAL);
     assert_int_equal(store_replay(store, tw_store_named("q", ""), 5), TW_EINVAL);
     assert_int_equal(store_replay(store, all_of(""), 5), TW_EINVAL);
     assert_int_equal(store_replay(store, all_of("q"), TW_STORE_TIME_MAX + 1), TW_EINVAL);

@@ -978,12 +978,12 @@ static void only_their_own_claims_end_the_error_of_claims(void **state)
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     EVENTUALLY(atomic_load(&errors.count) == 1); /* and no hurry: the next try comes after the pause */
     assert_int_equal(atomic_load(&errors.last), TW_EIO);
-    assert_int_equal(store_pause(fixture->store, "q", true), 1);
+    assert_int_equal(store_pause(fixture->store, "q"), 1);
     run_again(fixture->store);
     hurry_for_calls(&calls, 1);
     runner_idle(fixture->store);
     assert_int_equal(atomic_load(&errors.mended), 0);
-    assert_int_equal(store_pause(fixture->store, "q", false), 1);
+    assert_int_equal(store_resume(fixture->store, "q"), 1);
     hurry_for_calls(&calls, 3);
     EVENTUALLY(hurried(atomic_load(&errors.mended) == 1));
     assert_int_equal(tw_store_stop(fixture->store), 0);

@@ -544,9 +544,11 @@ static void an_outcome_may_be_left_out(void **state)
     assert_int_equal(tw_store_promote(store, name, NULL), 0);
     assert_int_equal(tw_store_replay(store, name, 7, NULL), 0);
     assert_int_equal(tw_store_purge(store, name, 7, NULL), 0);
-    assert_int_equal(tw_store_pause(store, "q", true, NULL), 0);
+    assert_int_equal(tw_store_pause(store, "q", NULL), 0);
     assert_int_equal(tw_store_mark_restored(store, true, NULL), 0);
     assert_int_equal(store_is_paused(store, "q"), 1);
+    assert_int_equal(tw_store_resume(store, "q", NULL), 0);
+    assert_int_equal(store_is_paused(store, "q"), 0);
     assert_int_equal(store_is_restored(store), 1);
     assert_string_equal(scan(store, NULL), "a@7");
 }
@@ -560,7 +562,8 @@ static void an_error_leaves_the_outcome_as_it_was(void **state)
     uint64_t count = 7;
     assert_int_equal(tw_store_put(store, &task, 0, &flag), TW_EINVAL);
     assert_int_equal(tw_store_move_at(store, tw_store_named("q", "none"), 1, 0, &flag), TW_EGONE);
-    assert_int_equal(tw_store_pause(store, "", true, &flag), TW_EINVAL);
+    assert_int_equal(tw_store_pause(store, "", &flag), TW_EINVAL);
+    assert_int_equal(tw_store_resume(store, "", &flag), TW_EINVAL);
     assert_int_equal(tw_store_is_paused(store, "", &flag), TW_EINVAL);
     assert_int_equal(tw_store_promote(store, bad, &count), TW_EINVAL);
     assert_int_equal(tw_store_replay(store, bad, 5, &count), TW_EINVAL);

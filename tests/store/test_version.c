@@ -198,8 +198,8 @@ static void attempts_deaths_and_pauses_are_kept(void **state)
     seen = get_old(fixture, "coalesced");
     assert_int_equal(seen->last.attempt, 1);
     assert_int_equal(seen->last.missed_periods, 10);
-    assert_int_equal(store_pause(fixture->store, "orders", true), 0); /* it is paused already */
-    assert_int_equal(store_pause(fixture->store, "big", true), 1);
+    assert_int_equal(store_pause(fixture->store, "orders"), 0); /* it is paused already */
+    assert_int_equal(store_pause(fixture->store, "big"), 1);
 }
 
 static void the_old_file_is_used_on(void **state)
@@ -260,7 +260,7 @@ static void each_change_is_counted(void **state)
     assert_int_equal(put(fixture->store, "b", 5), 1);
     assert_int_equal(cancel(fixture->store, "b"), TW_CANCEL_DONE);
     assert_int_equal(cancel(fixture->store, "b"), TW_CANCEL_GONE);
-    assert_int_equal(store_pause(fixture->store, "q", true), 1);
+    assert_int_equal(store_pause(fixture->store, "q"), 1);
     assert_int_equal(atol(other_ask(db, "SELECT changes >> 20 FROM tw_meta")), before + 3);
     sqlite3_close(db);
 }

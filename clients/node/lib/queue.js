@@ -106,11 +106,11 @@ class Queue {
     }
 
     async pause() {
-        return await this.#write(["TW.PAUSE", this.key, "ON"]) === 1;
+        return await this.#write(["TW.PAUSE", this.key]) === 1;
     }
 
     async resume() {
-        return await this.#write(["TW.PAUSE", this.key, "OFF"]) === 1;
+        return await this.#write(["TW.RESUME", this.key]) === 1;
     }
 
     // Dead tasks

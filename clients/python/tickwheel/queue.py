@@ -132,8 +132,8 @@ class Queue(QueueBase):
 
     def pause(self) -> bool:
         """Stops the queue: workers get no task of it. Returns False if it was stopped already."""
-        return self._send(bool, "TW.PAUSE", self.key, "ON")
+        return self._send(bool, "TW.PAUSE", self.key)
 
     def resume(self) -> bool:
         """Ends the pause. Returns False if there was none."""
-        return self._send(bool, "TW.PAUSE", self.key, "OFF")
+        return self._send(bool, "TW.RESUME", self.key)

@@ -21,6 +21,7 @@ TW__REDIS_COMMAND(cancel);
 TW__REDIS_COMMAND(move);
 TW__REDIS_COMMAND(promote);
 TW__REDIS_COMMAND(pause);
+TW__REDIS_COMMAND(resume);
 /* Workers. */
 TW__REDIS_COMMAND(take);
 TW__REDIS_COMMAND(ack);

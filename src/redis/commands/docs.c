@@ -30,6 +30,7 @@ WATCHED(touch)
 WATCHED(replay)
 WATCHED(purge)
 WATCHED(pause)
+WATCHED(resume)
 WATCHED(cancel)
 WATCHED(move)
 WATCHED(promote)
@@ -247,13 +248,23 @@ static const struct command {
      "write fast",
      "write fast",
      {
-         .summary = "Stops the deliveries of a queue, or lets them go on.",
-         .complexity = "O(1); OFF at most O(N+M) with N the tasks that wait for the end of the pause and M the "
-                       "due tasks of the server",
-         .arity = -2,
+         .summary = "Pauses a queue: it delivers no task, and gives none to workers, until TW.RESUME.",
+         .complexity = O1,
+         .arity = 2,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
-         .args = ARGS(KEY("queue", 0),
-                      GROUP("state", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("on", "ON"), WORD("off", "OFF"))),
+         .args = ARGS(KEY("queue", 0)),
+     }},
+    {"tw.resume",
+     watched_resume,
+     "write fast",
+     "write fast",
+     {
+         .summary = "Ends the pause of a queue.",
+         .complexity = "O(1), or at most O(N+M) with N the tasks that wait for the end of the pause and M the "
+                       "due tasks of the server",
+         .arity = 2,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args = ARGS(KEY("queue", 0)),
      }},
     {"tw.cancel",
      watched_cancel,

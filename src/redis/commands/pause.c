@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.PAUSE. The log has TW.FIRED PAUSE or RESUME.
+ * TW.PAUSE and TW.RESUME. The log has TW.FIRED PAUSE or RESUME.
  */
 #include "commands.h"
 
@@ -40,23 +40,12 @@ void tw__redis_pause_set(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
     tw__redis_alarm_at(tw__redis_now_ms());
 }
 
-static bool read_state(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool *on)
-{
-    if (argc == 0)
-        return tw__redis_argument_missing(ctx, "the state", "ON or OFF");
-    *on = tw__redis_argument_is(argv[0], "ON");
-    return *on || tw__redis_argument_is(argv[0], "OFF") ||
-           tw__redis_argument_error(ctx, argv[0], "the state", "ON or OFF");
-}
-
-/* TW.PAUSE queue ON|OFF */
-int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+static int handle_pause(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool on)
 {
     struct tw__redis_queue *queue;
-    bool on = false;
-    if (argc < 2 || argc > 3)
+    if (argc != 2)
         return tw__redis_wrong_arity(ctx);
-    if (!read_state(ctx, argv + 2, argc - 2, &on) || !tw__redis_keys_open(ctx, argv[1], &queue))
+    if (!tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     bool was = queue != NULL && queue->paused;
     if (on == was)
@@ -71,4 +60,16 @@ int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     tw__redis_keys_changed(ctx, argv[1], on ? "tw.pause" : "tw.resume");
     tw__redis_keys_remove_if_empty(ctx, argv[1], true);
     return RedisModule_ReplyWithLongLong(ctx, 1);
+}
+
+/* TW.PAUSE queue */
+int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    return handle_pause(ctx, argv, argc, true);
+}
+
+/* TW.RESUME queue */
+int tw__redis_resume_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    return handle_pause(ctx, argv, argc, false);
 }

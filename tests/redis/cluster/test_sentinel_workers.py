@@ -164,7 +164,7 @@ def test_the_primary_is_killed_while_workers_wait(fleet):
     r, copy = old.client(), new.client()
     ready = ["heap1", "heap2", "heap3"]
     put_ready(r, HEAP, *ready)
-    r.execute_command("TW.PAUSE", HEAP, "ON")
+    r.execute_command("TW.PAUSE", HEAP)
     with following(sentinel, old, 3, JOBS, HEAP) as crew:
         put(r, JOBS, "done")
         wait_until(lambda: blocked(old) == 3 and not r.exists(JOBS), message="the first task is not done")
@@ -198,7 +198,7 @@ def test_the_primary_is_killed_while_workers_wait(fleet):
         [[*_, attempt, _, _]] = copy.execute_command("TW.TAKE", 1, "yours", "LEASE", FAR)
         assert (attempt, new.tw()["renewed"]) == (2, 2)
 
-        copy.execute_command("TW.PAUSE", HEAP, "OFF")
+        copy.execute_command("TW.RESUME", HEAP)
         wait_until(lambda: not copy.exists(JOBS, HEAP) and blocked(new) == 3,
                    message=lambda: f"left: {tasks(copy, JOBS)} {tasks(copy, HEAP)}")
         for i in range(3):

@@ -31,7 +31,7 @@ def test_a_slot_moves_with_all_its_tasks_and_its_workers_are_sent_after_it(move)
     before = digest_of(move.client, move.queue)
     with (workers(move.source, 1, move.key("empty")) as of_nothing,
           workers(move.source, 1, move.key("paused")) as stopped):
-        move.client.execute_command("TW.PAUSE", move.key("paused"), "ON")
+        move.client.execute_command("TW.PAUSE", move.key("paused"))
         put(move.client, move.key("paused"), "a")
         move.begin()
         move.carry(move.key("paused"))
@@ -46,7 +46,7 @@ def test_a_slot_moves_with_all_its_tasks_and_its_workers_are_sent_after_it(move)
     with workers(move.target, 1, move.key("paused"), move.key("empty")) as crew:
         put(move.there, move.key("empty"), "b")
         assert crew[0].ids() == ["b"]
-    assert move.there.execute_command("TW.PAUSE", move.key("paused"), "OFF") == 1
+    assert move.there.execute_command("TW.RESUME", move.key("paused")) == 1
     wait_state(move.there, move.key("paused"), "a", "ready")
     assert move.count(move.source, "leased", "ready", "dead") == (0, 0, 0)
 

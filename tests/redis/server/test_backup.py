@@ -71,7 +71,7 @@ def pair(fleet):
 def test_the_setting_is_not_replicated_and_a_pause_is(fleet):
     primary, replica, r, other = pair(fleet)
     r.config_set("tickwheel.deliver", "no")
-    r.execute_command("TW.PAUSE", "paused", "ON")
+    r.execute_command("TW.PAUSE", "paused")
     for name in ("s", "paused"):
         r.execute_command("TW.PUT", name, "a", "IN", 0, "PAYLOAD", "v")
     wait_replica_in_sync(primary, replica)
@@ -80,7 +80,7 @@ def test_the_setting_is_not_replicated_and_a_pause_is(fleet):
     assert take(other)[0] == "a"
     let_pass(other, 0)
     assert other.execute_command("TW.TAKE", 1, "paused", "LEASE", HOUR, "BLOCK", 100) is None
-    assert other.execute_command("TW.PAUSE", "paused", "OFF") == 1
+    assert other.execute_command("TW.RESUME", "paused") == 1
     assert take(other, "paused")[0] == "a"
 
 

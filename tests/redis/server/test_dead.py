@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dead tasks: TW.DEAD, TW.REPLAY, TW.PURGE and the settings that limit them. Stopped queues: TW.PAUSE. And
+"""Dead tasks: TW.DEAD, TW.REPLAY, TW.PURGE and the settings that limit them. Paused queues. And
 every command that files, finds or removes tasks, for tasks that are ready, leased and dead."""
 import os
 
@@ -79,7 +79,7 @@ def test_a_replayed_task_begins_anew(r):
 @pytest.mark.parametrize("words,low,high", [(("IN", HOUR), HOUR, HOUR), (("in", 0), 0, 0), ((), 0, 0)])
 def test_replay_at_a_time(r, words, low, high):
     kill(r, "a")
-    r.execute_command("TW.PAUSE", "s", "ON")  # so that the task stays as it is
+    r.execute_command("TW.PAUSE", "s")  # so that the task stays as it is
     before = now_ms()
     assert r.execute_command("TW.REPLAY", "s", "IDS", 1, "a", *words) == 1
     found = task(r, "s", "a")
@@ -150,13 +150,13 @@ def test_several_ids_are_dealt_with_as_they_are_named(r):
 def test_all_is_at_most_ten_thousand_in_one_call(server, r):
     counters = Counters(server)
     kill_many(r, 12000)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     assert r.execute_command("TW.REPLAY", "s", "ALL", "IN", HOUR) == 10000
     assert dead_of(r, "s", "COUNT", 1)[0].id == "t10000"
     assert r.execute_command("TW.PURGE", "s", "ALL") == 2000
     assert (r.execute_command("TW.LEN", "s"), counters["replayed"], counters["purged"]) == (10000, 10000, 2000)
     assert counters["died"] == 12000 and server.tw()["dead"] == 0
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     r.execute_command("TW.MOVE", "s", "t0", "IN", 0)
     assert wait_dead(r, "s")[0].id == "t0"
 
@@ -576,12 +576,12 @@ def test_a_queue_is_removed_with_tasks_in_all_states(server, r, how):
     assert all(found[name] == 0 for name in names)
 
 
-# TW.PAUSE
+# TW.PAUSE and TW.RESUME
 
 def test_a_paused_queue_stops(server, r):
     counters = Counters(server)
-    assert r.execute_command("TW.PAUSE", "s", "ON") == 1
-    assert r.execute_command("TW.PAUSE", "s", "on") == 0
+    assert r.execute_command("TW.PAUSE", "s") == 1
+    assert r.execute_command("TW.PAUSE", "s") == 0
     put(r, "s", "a", "AT", 1000)
     add(r, "s", "q", "b", 1001)
     let_pass(r, now_ms())
@@ -589,8 +589,8 @@ def test_a_paused_queue_stops(server, r):
     found = server.tw()
     assert [found[name] for name in ("paused_tasks", "late", "ready", "tasks")] == [2, 0, 2, 2]
     assert working(r, "s")["paused"] == 1
-    assert r.execute_command("TW.PAUSE", "s", "off") == 1
-    assert r.execute_command("TW.PAUSE", "s", "OFF") == 0
+    assert r.execute_command("TW.RESUME", "s") == 1
+    assert r.execute_command("TW.RESUME", "s") == 0
     assert wait_take(r, "s").id == "a" and wait_delivered(r, "q", 1) == ["b"]
     assert counters["died"] == 0 and server.tw()["paused_tasks"] == 0
 
@@ -598,7 +598,7 @@ def test_a_paused_queue_stops(server, r):
 def test_ready_tasks_of_a_paused_queue_wait(server, r):
     put(r, "s", "a")
     wait_ready(r, "s")
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     assert take(r, "s") == []
     raw = Raw(server)
     raw.send("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 0)
@@ -606,7 +606,7 @@ def test_ready_tasks_of_a_paused_queue_wait(server, r):
     put(r, "s", "b")
     let_pass(r, now_ms())
     assert server.info("clients")["blocked_clients"] == 1
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     assert raw.read()[0][1] == "a"
 
 
@@ -614,7 +614,7 @@ def test_leases_of_a_paused_queue_run_on(r):
     put(r, "s", "a", "AT", 1000, "TRIES", 2, "BACKOFF", 1, 1, 1), put(r, "s", "b", "AT", 1001)
     wait_ready(r, "s", 2)
     first, second = take(r, "s", lease=500)[0], take(r, "s")[0]
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     wait_until(lambda: task(r, "s", "a")["error"] == "the lease ran out")
     assert ack(r, second) == 1 and ack(r, first) == 1
     assert working(r, "s")["tasks"] == 0 and r.exists("s") == 1
@@ -622,32 +622,32 @@ def test_leases_of_a_paused_queue_run_on(r):
 
 def test_the_time_in_a_pause_counts_for_maxlate(server, r):
     counters = Counters(server)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     due = now_ms()
     for name, late in (("workers", 200), ("kept", HOUR)):
         put(r, "s", name, "AT", due, "MAXLATE", late)
         add(r, "s", "q", f"{name} of q", due, "MAXLATE", late)
     wait_until(lambda: now_ms() > due + 250)
     assert counters["dropped"] == 0
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     assert wait_take(r, "s").id == "kept" and wait_delivered(r, "q", 1) == ["kept of q"]
     assert counters["dropped"] == 2
 
 
 def test_a_pause_is_kept_while_the_queue_is_empty(server, r):
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     assert (r.type("s"), r.execute_command("TW.LEN", "s")) == ("tickwheel", 0)
     put(r, "s", "a", "IN", HOUR)
     r.execute_command("TW.CANCEL", "s", "a")
     assert r.exists("s") == 1 and server.tw()["queues"] == 1
-    assert r.execute_command("TW.PAUSE", "s", "OFF") == 1
+    assert r.execute_command("TW.RESUME", "s") == 1
     assert r.exists("s") == 0
 
 
 @pytest.mark.parametrize("how", ["RENAME", "COPY", "RESTORE", "MOVE"])
 @pytest.mark.parametrize("empty", [False, True], ids=["with a task", "empty"])
 def test_a_pause_goes_with_the_queue(server, r, how, empty):
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     if not empty:
         put(r, "s", "a", "AT", 1000)
     other, name = r, "s2"
@@ -663,7 +663,7 @@ def test_a_pause_goes_with_the_queue(server, r, how, empty):
         raw.restore("s2", 0, raw.dump("s"))
     let_pass(r, now_ms())
     assert working(other, name)["paused"] == 1 and take(other, name) == []
-    assert other.execute_command("TW.PAUSE", name, "OFF") == 1
+    assert other.execute_command("TW.RESUME", name) == 1
     assert empty or wait_take(other, name).id == "a"
 
 
@@ -674,17 +674,17 @@ def test_a_full_server_takes_no_new_pause(fleet):
     replica = fleet.server(replicaof=server, maxmemory=1)
     r = server.client()
     put(r, "s", "a", "IN", HOUR)
-    r.execute_command("TW.PAUSE", "old", "ON")
+    r.execute_command("TW.PAUSE", "old")
     r.config_set("maxmemory", 1)
-    for pause in (("TW.PAUSE", "new", "ON"), ("EVAL", "redis.call('TW.PAUSE', KEYS[1], 'ON')", 1, "new")):
+    for pause in (("TW.PAUSE", "new"), ("EVAL", "redis.call('TW.PAUSE', KEYS[1])", 1, "new")):
         with pytest.raises(redis.ResponseError, match="OOM"):
             r.execute_command(*pause)
     assert r.exists("new") == 0
-    assert r.execute_command("TW.PAUSE", "old", "ON") == r.execute_command("TW.PAUSE", "new", "OFF") == 0
-    assert [r.execute_command("TW.PAUSE", "s", state) for state in ("ON", "OFF", "ON")] == [1, 1, 1]
-    assert r.execute_command("TW.PAUSE", "old", "OFF") == 1 and r.exists("old") == 0
+    assert r.execute_command("TW.PAUSE", "old") == r.execute_command("TW.RESUME", "new") == 0
+    assert [r.execute_command(name, "s") for name in ("TW.PAUSE", "TW.RESUME", "TW.PAUSE")] == [1, 1, 1]
+    assert r.execute_command("TW.RESUME", "old") == 1 and r.exists("old") == 0
     r.config_set("maxmemory", 0)
-    r.execute_command("TW.PAUSE", "new", "ON")
+    r.execute_command("TW.PAUSE", "new")
     wait_replica_in_sync(server, replica)
     assert working(replica.client(), "new")["paused"] == 1, "the primary was refused"
     server.options["maxmemory"] = 1
@@ -694,7 +694,7 @@ def test_a_full_server_takes_no_new_pause(fleet):
 
 
 def test_a_removed_queue_is_not_paused_any_more(r):
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     r.delete("s")
     put(r, "s", "a")
     assert wait_take(r, "s").id == "a"
@@ -702,10 +702,10 @@ def test_a_removed_queue_is_not_paused_any_more(r):
 
 def test_periods_of_a_paused_series_are_not_lost(r):
     due = now_ms() - 1000
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     add(r, "s", "q", "a", due, "EVERY", 100, "TIMES", 3, "MISSED", "burst")
     let_pass(r, now_ms())
     assert r.xlen("q") == 0
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     wait_delivered(r, "q", 3)
     assert [int(fields["tw.due"]) for _, fields in r.xrange("q")] == [due, due + 100, due + 200]

@@ -12,13 +12,14 @@ from harness import ROOT, Raw, as_map, version
 
 WRITES = {
     "tw.send", "tw.put", "tw.take", "tw.ack", "tw.nack", "tw.touch", "tw.replay", "tw.purge", "tw.pause",
-    "tw.cancel", "tw.move", "tw.promote", "tw.fired", "tw.load"
+    "tw.resume", "tw.cancel", "tw.move", "tw.promote", "tw.fired", "tw.load"
 }
 READS = {"tw.get", "tw.len", "tw.next", "tw.scan", "tw.range", "tw.forecast", "tw.dead", "tw.info", "tw.top"}
 KEYLESS = {"tw.top"}
 AFTER_A_NUMBER = {"tw.take"}  # commands whose keys follow their number
 FAST = {
-    "tw.send", "tw.put", "tw.ack", "tw.nack", "tw.touch", "tw.pause", "tw.cancel", "tw.move", "tw.get", "tw.len"
+    "tw.send", "tw.put", "tw.ack", "tw.nack", "tw.touch", "tw.pause", "tw.resume", "tw.cancel", "tw.move",
+    "tw.get", "tw.len"
 }
 BLOCKING = {"tw.take"}
 DENY_OOM = {"tw.send", "tw.put", "tw.move", "tw.promote", "tw.replay"}
@@ -26,7 +27,7 @@ ALL = sorted(WRITES | READS)
 PUBLIC = sorted((WRITES | READS) - {"tw.fired", "tw.load"})
 ARITY = {
     "tw.send": -4, "tw.put": -3, "tw.take": -2, "tw.ack": -3, "tw.nack": -4, "tw.touch": -4, "tw.dead": -2,
-    "tw.replay": -2, "tw.purge": -2, "tw.pause": -2, "tw.cancel": -3, "tw.move": -3,
+    "tw.replay": -2, "tw.purge": -2, "tw.pause": 2, "tw.resume": 2, "tw.cancel": -3, "tw.move": -3,
     "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3, "tw.range": -4, "tw.forecast": -2,
     "tw.promote": -2, "tw.info": 2, "tw.top": -1
 }
@@ -145,7 +146,8 @@ def test_key_specs(server, name):
                    (("TW.NACK", "s", "a", "b", "BACK"), ["s"]),
                    (("TW.TOUCH", "s", "a", "b", "LEASE", "5"), ["s"]), (("TW.DEAD", "s"), ["s"]),
                    (("TW.REPLAY", "s", "ALL"), ["s"]), (("TW.PURGE", "s", "IDS", "1", "a"), ["s"]),
-                   (("TW.PAUSE", "s", "ON"), ["s"]), (("TW.CANCEL", "s", "a", "b"), ["s"]),
+                   (("TW.PAUSE", "s"), ["s"]), (("TW.RESUME", "s"), ["s"]),
+                   (("TW.CANCEL", "s", "a", "b"), ["s"]),
                    (("TW.MOVE", "s", "a", "IN", "5"), ["s"]),
                    (("TW.GET", "s", "a", "b"), ["s"]), (("TW.LEN", "s"), ["s"]), (("TW.NEXT", "s"), ["s"]),
                    (("TW.SCAN", "s", "0"), ["s"]), (("TW.RANGE", "s", "-", "+"), ["s"]),

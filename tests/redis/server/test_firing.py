@@ -386,7 +386,7 @@ def test_a_copy_of_a_refused_call_stands_for_the_same_periods(clock, server, r, 
     due = clock.now() - 10 * HOUR
     add(r, "a", "AT", due, "EVERY", HOUR, "BACKOFF", HOUR, 1, HOUR)
     wait_until(lambda: task(r, "s", "a")["attempt"] == 1)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     if how == "COPY":
         r.copy("s", "s2")
     else:
@@ -395,7 +395,7 @@ def test_a_copy_of_a_refused_call_stands_for_the_same_periods(clock, server, r, 
         found = task(r, queue, "a")
         assert (found["due"], found["attempt"], found["missed-periods"]) == (due, 1, 10)
     r.delete("q")
-    r.execute_command("TW.PAUSE", "s2", "OFF")
+    r.execute_command("TW.RESUME", "s2")
     wait_until(lambda: r.execute_command("TW.PROMOTE", "s2", "ALL") == 1)  # It waits for its next try again.
     wait_until(lambda: r.exists("q"))
     assert calls(r)[0] == (due, 10)

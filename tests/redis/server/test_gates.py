@@ -534,7 +534,7 @@ def test_clients_that_watch_the_key_see_that_a_lease_ends(clock, server, r):
 def test_a_lease_runs_out_while_its_queue_is_paused(server, r):
     """TW.PAUSE is a decision about this queue, no outage."""
     leased(r)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     wait_until(lambda: server.tw()["lapsed"] == 1)
     assert (server.tw()["renewed"], attempt(r)) == (0, 1)
 

@@ -273,7 +273,7 @@ def test_the_queue_of_a_delivery_goes_while_memory_is_full(fleet):
 
 FIRST = {"put": ["TW.PUT", "s", "a", "AT", FAR, "PAYLOAD", "v"],
          "send": ["TW.SEND", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "v"],
-         "pause": ["TW.PAUSE", "s", "ON"]}
+         "pause": ["TW.PAUSE", "s"]}
 SECOND = {  # and when the task `a` is due then
     ("TW.PUT", "s", "a", "AT", FAR + 2, "PAYLOAD", "w"): FAR + 2,
     ("TW.PUT", "s", "a", "AT", FAR + 2, "KEEPDUE", "PAYLOAD", "w"): FAR,
@@ -282,7 +282,7 @@ SECOND = {  # and when the task `a` is due then
     ("TW.SEND", "s", "t", "a", "AT", FAR + 2, "PAYLOAD", "n", "w"): FAR + 2,
     ("TW.MOVE", "s", "a", "AT", FAR + 1): FAR + 1,
     ("EVAL", "redis.call('TW.PUT', KEYS[1], 'b', 'AT', ARGV[1], 'PAYLOAD', 'w')"
-             "redis.call('TW.PAUSE', KEYS[1], 'OFF')", 1, "s", FAR): FAR,
+             "redis.call('TW.RESUME', KEYS[1])", 1, "s", FAR): FAR,
 }
 
 
@@ -322,7 +322,7 @@ LEASES = [("TW.ACK", "s", "b", "token"), ("TW.TOUCH", "s", "b", "token", "LEASE"
           ("TW.NACK", "s", "b", "token", "BACK"),
           ("TW.CANCEL", "s", "a", "b", "c"), ("TW.MOVE", "s", "b", "IN", HOUR),
           ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"),
-          ("TW.PUT", "s", "b", "IN", HOUR, "KEEPDUE", "TRIES", 7, "PAYLOAD", "v"), ("TW.PAUSE", "s", "ON"),
+          ("TW.PUT", "s", "b", "IN", HOUR, "KEEPDUE", "TRIES", 7, "PAYLOAD", "v"), ("TW.PAUSE", "s"),
           ("UNLINK", "s"),
           ("SET", "s", "text"), ("RENAME", "s", "s2"), ("RENAME", "other", "s"), ("COPY", "s", "s2"),
           ("TW.TAKE", 1, "s", "LEASE", HOUR, "COUNT", 9), ("TW.REPLAY", "s", "ALL", "IN", HOUR),

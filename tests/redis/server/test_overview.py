@@ -96,7 +96,7 @@ def test_paused_queues_are_listed(server, r):
     put(r, "two", 1, 2)
     wait_until(lambda: server.offered() == 3)
     for name in ("idle", "one", "due", "two"):
-        assert r.execute_command("TW.PAUSE", name, "ON") == 1
+        assert r.execute_command("TW.PAUSE", name) == 1
     put(r, "due", 1)
     wait_until(lambda: server.tw()["paused_tasks"] == 1)
     assert (paused(), server.tw()["paused_queues"]) == (["two", "one", "due", "idle"], 4)
@@ -104,7 +104,7 @@ def test_paused_queues_are_listed(server, r):
     assert top(r)["paused-queues"][0] == [0, "two", 2, 0, 0, 0, 0, 2, 0, 0, 1]
     r.rename("two", "three")
     r.unlink("due")
-    assert r.execute_command("TW.PAUSE", "one", "OFF") == 1
+    assert r.execute_command("TW.RESUME", "one") == 1
     assert (paused(), server.tw()["paused_queues"]) == (["three", "idle"], 2)
     r.flushall()
     assert (paused(), server.tw()["paused_queues"]) == ([], 0)
@@ -117,7 +117,7 @@ def test_a_pause_is_found_after_a_restart(fleet, file):
     add(r, "other", HOUR)
     put(r, "s", 0)
     wait_until(lambda: server.offered() == 1)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     r.save()
     server.restart()
     wait_until(lambda: server.tw()["paused_tasks"] == 1)  # The ready task became due again in the pause.
@@ -147,7 +147,7 @@ return found
 
 
 def test_a_task_is_ready_in_all_looks_before_a_tick_has_seen_it(r):
-    r.execute_command("TW.PAUSE", "b", "ON")
+    r.execute_command("TW.PAUSE", "b")
     *_, found, one, other = [as_map(reply) for reply in r.eval(NOT_SEEN_YET, 2, "a", "b")]
     assert (one["ready"], other["ready"]) == (1, 1)
     assert sorted((row[1], row[7]) for row in found["queues"]) == [("a", 1), ("b", 1)]
@@ -202,7 +202,7 @@ def test_each_state_is_counted(server, r):
     names = ("tasks", "waiting", "ready", "leased", "dead", "held", "late", "paused", "delivered", "done",
              "died")
     assert [found[name] for name in names] == [10, 3, 3, 4, 5, 0, 0, 0, 0, 1, 5]
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     assert top(r)["queues"] == [[0, "s", 10, 0, 0, 1, 5, 3, 4, 5, 1]] and info_of(r, "s")["paused"] == 1
     assert states(server) == [3, 3, 4, 5, 0, 0, 0]
     assert r.execute_command("TW.PURGE", "s", "ALL") == 5
@@ -244,7 +244,7 @@ def test_offered_leased_dead_and_paused_tasks_are_not_late(clock, server, r):
     """Then a paused server: its waiting tasks are late once they are ready, with the retries among them."""
     clock.go_on()
     fill(server, r)
-    r.execute_command("TW.PAUSE", "stopped", "ON")
+    r.execute_command("TW.PAUSE", "stopped")
     put(r, "stopped", *range(1, 4))
     wait_until(lambda: server.tw()["paused_tasks"] == 3)
     assert states(server) == [3, 6, 4, 5, 0, 0, 3] and server.tw()["oldest_late_ms"] == 0
@@ -313,7 +313,7 @@ def test_no_task_is_late_on_a_replica(fleet):
 
 def test_a_paused_queue_and_the_forecast(server, r):
     """Its due tasks wait, so they are in the first step, and are counted as paused until the pause ends."""
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     put(r, "s", 1, 2, HOUR // 2)
     add(r, "s", 3, 3 * HOUR // 2)
     wait_until(lambda: states(server) == [2, 3, 0, 0, 0, 0, 3])
@@ -322,7 +322,7 @@ def test_a_paused_queue_and_the_forecast(server, r):
     found = info_of(r, "s")
     assert [found[name] for name in ("waiting", "ready", "late")] == [2, 3, 0] and found["oldest-ready"] > 0
     assert top(r)["queues"] == [[0, "s", 5, 0, 0, 0, 0, 3, 0, 0, 1]]
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     wait_until(lambda: states(server) == [2, 2, 0, 0, 0, 0, 0] and r.xlen("s:out") == 1)
     assert top(r, "STEP", HOUR, "STEPS", 2)["forecast"] == [1, 1]
 

@@ -169,7 +169,7 @@ def test_a_refused_task_is_held_from_the_start_on(fleet, clock, way):
     r.set("out", "text")
     names = fill(r, "s", "out", 2, due, options=("TRIES", 3, "BACKOFF", HOUR, 1, HOUR))
     wait_until(lambda: server.tw()["held"] == 2)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     if way == "replica":
         server = fleet.server(replicaof=server)
         wait_replica_in_sync(fleet.servers[0], server)
@@ -190,7 +190,7 @@ def test_a_refused_task_is_held_from_the_start_on(fleet, clock, way):
     if way == "replica":
         r.execute_command("REPLICAOF", "NO", "ONE")
     r.delete("out")
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     clock.push_monotonic(HOUR)
     wait_delivered(r, "out", 2)
 
@@ -910,7 +910,7 @@ REFUSED_NOW = {
     b"tw.put text a AT 5 PAYLOAD v": ("text", "WRONGTYPE "),
     b"TW.MOVE s dead AT 5": ("s", "ERR the task is dead: expected a replay"),
     b"TW.CANCEL s": ("s", "ERR wrong number of arguments"),
-    b"TW.PAUSE s STOP": ("s", "ERR the state is 'STOP': expected "),
+    b"TW.PAUSE s ON": ("s", "ERR wrong number of arguments"),
     b"TW.PROMOTE s a": ("s", "ERR the word is 'a': expected ALL, or IDS "),
     b"TW.REPLAY s IDS 2 a": ("s", "ERR IDS is '2': expected "),
     b"TW.PURGE": ("", "ERR wrong number of arguments"),
@@ -1137,7 +1137,7 @@ def anything(chance):
              chance.choice(["ACK", "NACK", "DEAD", "BACK", "none"]))
     return chance.choice([
         adds, adds, adds, adds, puts, puts, puts, works, works, works, ("TW.REPLAY", key, "ALL", "IN", 100),
-        ("TW.PURGE", key, "ALL"), ("TW.PAUSE", key, chance.choice(["ON", "OFF", "OFF"])),
+        ("TW.PURGE", key, "ALL"), (chance.choice(["TW.PAUSE", "TW.RESUME", "TW.RESUME"]), key),
         ("TW.CANCEL", key, name), ("TW.CANCEL", key, name, "t1", "t2"),
         ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"),
         ("TW.PROMOTE", key, "IDS", 2, name, "t1"), ("RENAME", key, other),

@@ -77,8 +77,8 @@ def test_a_task_whose_target_refuses_is_tried_again_at_once(r):
 
 @pytest.mark.parametrize("how", ["pause", "deliver"])
 def test_a_pause_holds_a_promoted_task(r, how):
-    begin = {"pause": ("TW.PAUSE", "s", "ON"), "deliver": ("CONFIG", "SET", "tickwheel.deliver", "no")}
-    end = {"pause": ("TW.PAUSE", "s", "OFF"), "deliver": ("CONFIG", "SET", "tickwheel.deliver", "yes")}
+    begin = {"pause": ("TW.PAUSE", "s"), "deliver": ("CONFIG", "SET", "tickwheel.deliver", "no")}
+    end = {"pause": ("TW.RESUME", "s"), "deliver": ("CONFIG", "SET", "tickwheel.deliver", "yes")}
     put(r, "s", "a", "IN", HOUR)
     add(r, "s", "q", "b", now_ms() + HOUR)
     r.execute_command(*begin[how])
@@ -147,7 +147,7 @@ def test_the_log_and_a_replica_keep_it(fleet):
     replica = fleet.server(replicaof=server)
     wait_replica_in_sync(server, replica)
     r, due = server.client(), now_ms() + HOUR
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     put(r, "s", "a", "AT", due)
     add(r, "s", "q", "b", due)
     assert promote(r, "ALL") == 2

@@ -673,7 +673,7 @@ def test_the_clock_alone_makes_a_task_ready(clock, server, r, kind, stop):
     """To the millisecond, whether or not a tick may deliver it or give it out."""
     due = clock.now() + 60000
     KINDS[kind](r, due)
-    {"pause": lambda: r.execute_command("TW.PAUSE", "s", "ON"),
+    {"pause": lambda: r.execute_command("TW.PAUSE", "s"),
      "deliver": lambda: r.config_set("tickwheel.deliver", "no"),
      "clients": lambda: r.execute_command("CLIENT", "PAUSE", 10 * HOUR, "WRITE")}[stop]()
     for push, expected in ((59999, ("waiting", due, 1)), (1, ("ready", due, 0)), (-500, ("waiting", due, 500)),
@@ -687,7 +687,7 @@ def test_a_replica_goes_by_its_own_clock(clock, fleet, server, r):
     replica = fleet.server(replicaof=server)
     due = clock.now() + 60000
     KINDS["workers"](r, due)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     wait_replica_in_sync(server, replica)
     copy = replica.client()
     assert seen(copy) == ("waiting", due, 60000)

@@ -217,9 +217,9 @@ def test_a_lease_is_not_held_by_a_target_that_refuses(server, r):
 def test_the_ends_wait_for_a_pause_alone(r):
     job = leased(r)
     replace(r, "TW.PUT", 2000)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     assert ack(r, job) == 1 and take(r, "s") == []
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     assert wait_take(r, "s").due == 2000
 
 
@@ -235,11 +235,11 @@ def test_lateness_counts_from_the_end_of_the_attempt(clock, server, r):
     for name, more in (("kept", ()), ("dropped", ()), ("series", ("EVERY", HOUR, "MISSED", "burst"))):
         put(r, "s", name, "AT", due, *more, "MAXLATE", HOUR)
     clock.push(2 * HOUR)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     ack(r, jobs["dropped"]), ack(r, jobs["series"])
     clock.push(HOUR + 1000)
     ack(r, jobs["kept"])
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     wait_ready(r, "s", 3)
     assert counters["dropped"] == 0
     assert {job.id: job.due - due for job in take(r, "s", options=("COUNT", 9))} == {
@@ -361,7 +361,7 @@ def test_what_waits_since_the_end_of_an_attempt_is_the_same_everywhere(fleet, wa
     replica, r = fleet.server(replicaof=server), server.client()
     jobs = [leased(r), leased(r, name="b")]
     put(r, "s", "a", "AT", 2000), add(r, "s", "q", "b", 2000)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     for job in jobs:
         assert ack(r, job) == 1
     wait_replica_in_sync(server, replica)
@@ -375,7 +375,7 @@ def test_what_waits_since_the_end_of_an_attempt_is_the_same_everywhere(fleet, wa
     server.kill()
     server.start()
     assert {name: task(server.client(), "s", name) for name in "ab"} == before
-    server.client().execute_command("TW.PAUSE", "s", "OFF")
+    server.client().execute_command("TW.RESUME", "s")
     assert wait_delivered(server.client(), "q", 1) == ["b"] and wait_take(server.client(), "s").id == "a"
 
 

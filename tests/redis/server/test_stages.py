@@ -363,11 +363,11 @@ def test_commands_for_all_keys_are_harmless(server, r):
 def test_pauses_go_with_the_key(server, r, paused):
     """RENAME, COPY and RESTORE carry a pause, and its stopped task."""
     if paused:
-        r.execute_command("TW.PAUSE", "s", "ON")
+        r.execute_command("TW.PAUSE", "s")
     put(r, "s", "a")
     if not paused:
         wait_state(r, "s", "a", "ready")
-        r.execute_command("TW.PAUSE", "s", "ON")
+        r.execute_command("TW.PAUSE", "s")
     dump = raw_dump(r, "s")
     r.rename("s", "s1")
     r.copy("s1", "s2")
@@ -375,8 +375,8 @@ def test_pauses_go_with_the_key(server, r, paused):
     with workers(server, 1, "s1", "s2", "s3") as crew:
         for i, key in enumerate(("s1", "s2", "s3")):
             assert take(r, key) == {}
-            assert r.execute_command("TW.PAUSE", key, "OFF") == 1
-            assert r.execute_command("TW.PAUSE", key, "OFF") == 0
+            assert r.execute_command("TW.RESUME", key) == 1
+            assert r.execute_command("TW.RESUME", key) == 0
             if i == 0:
                 assert crew[0].ids() == ["a"]
             else:
@@ -389,7 +389,7 @@ def test_pauses_go_with_the_key(server, r, paused):
 @pytest.mark.parametrize("how", [("DEL", "s"), ("RENAME", "other", "s"), ("FLUSHALL",), ("UNLINK", "s")])
 def test_stopped_tasks_go_with_their_queue(server, r, how):
     put_ready(r, "other", "x")
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     for name in "abc":
         put(r, "s", name)
     wait_until(lambda: server.tw()["paused_tasks"] >= 1)
@@ -495,7 +495,7 @@ def test_a_chain_of_replicas(fleet):
 COMMANDS = [("DEL", "s"), ("UNLINK", "s"), ("RENAME", "s", "s2"), ("MOVE", "s", 3), ("COPY", "s", "s2"),
             ("SET", "s", "text"), ("PEXPIRE", "s", 1), ("SWAPDB", 0, 7), ("FLUSHDB",),
             ("TW.CANCEL", "s", "leased"), ("TW.MOVE", "s", "leased", "IN", 50), ("TW.PROMOTE", "s", "ALL"),
-            ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL"), ("TW.PAUSE", "s", "ON"),
+            ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL"), ("TW.PAUSE", "s"),
             ("TW.PUT", "s", "leased", "IN", 5, "PAYLOAD", "v"),
             ("TW.PUT", "s", "dead", "IN", FAR, "PAYLOAD", "v")]
 

@@ -119,7 +119,7 @@ def test_names_are_exact_in_json(server, r):
     for n, name in enumerate(names):
         for i in range(len(names) - n):
             r.execute_command("TW.PUT", name, i, "IN", HOUR, "PAYLOAD", "v")
-    r.execute_command("TW.PAUSE", "größe", "ON")
+    r.execute_command("TW.PAUSE", "größe")
     done = run(server, "--json", "--interval", "100ms")
     assert [char for char in done.stdout if char in "\x00\x1b\x7f\u009b"] == []
     found = json.loads(done.stdout)
@@ -207,7 +207,7 @@ def fill_with_jobs(server, r):
     assert [r.execute_command("TW.NACK", "jobs", *one, "DEAD") for one in (purged, dead)] == [0, 0]
     assert r.execute_command("TW.PURGE", "jobs", "IDS", 1, purged[0]) == 1
     assert r.execute_command("TW.ACK", "jobs", *done) == 1
-    r.execute_command("TW.PAUSE", "stopped", "ON")
+    r.execute_command("TW.PAUSE", "stopped")
     put(r, "stopped", 1, 2, HOUR)
     wait_until(lambda: server.tw()["paused_tasks"] == 2)
 
@@ -246,7 +246,7 @@ def test_a_frame_of_tasks_for_workers(server, r):
                   r" paused, then the largest +tasks +ready +leased +dead +ended/s\n"
                   r" stopped +3 +2 +0 +0 +paused\n jobs +6 +2 +3 +1 +0\n$"):
         assert re.search(words, shown), (words, shown)
-    r.execute_command("TW.PAUSE", "stopped", "OFF")
+    r.execute_command("TW.RESUME", "stopped")
     wait_until(lambda: server.offered() == 4)
     r.execute_command("TW.TAKE", 2, "jobs", "stopped", "LEASE", HOUR, "COUNT", 9)
     shown = run(server, "--once", "--interval", "100ms").stdout

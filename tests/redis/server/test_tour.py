@@ -130,7 +130,7 @@ def test_the_worker_of_the_tour(r):
     assert (task["attempt"], task["error"]) == (1, "OSError: the mail server is away, True")
     assert work_on(r, "s", do) == "a" and r.exists("s") == 0
     assert seen == [("a", 1, ["to", "ann"]), ("a", 2, ["to", "ann"])]
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     assert work_on(r, "s", do, block_ms=10) is None
 
 

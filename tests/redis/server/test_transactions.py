@@ -335,7 +335,7 @@ def test_a_delivery_is_replicated_as_one_transaction(server, r):
 def test_a_promotion_is_replicated_by_its_outcome(server, r):
     for name in "abc":
         add(r, name)
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     tap = Tap(server)
     assert r.execute_command("TW.PROMOTE", "s", "IDS", 2, "a", "b") == 2
     assert [words[:3] for words in tap.commands()] == [["TW.FIRED", "s", "CHANGES"]]

@@ -73,7 +73,7 @@ def test_replies_by_protocol(server, protocol):
     token = raw("TW.TAKE", 1, "s", "LEASE", 60000, "BLOCK", 60000)[0][2]
     assert raw("TW.NACK", "s", "b", token, "BACK") == 1000
     assert raw("TW.DEAD", "s") == []
-    assert raw("TW.PAUSE", "s", "ON") == 1
+    assert raw("TW.PAUSE", "s") == 1
 
 
 @pytest.mark.parametrize("protocol,nothing", [(2, b"*-1"), (3, b"_")])
@@ -453,7 +453,7 @@ def test_work_in_one_transaction_with_its_results(r):
 @pytest.mark.parametrize("words", [
     ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.ACK", "s", "a", "TOKEN"),
     ("TW.NACK", "s", "a", "TOKEN"), ("TW.NACK", "s", "a", "TOKEN", "DEAD"),
-    ("TW.NACK", "s", "a", "TOKEN", "BACK"), ("TW.PAUSE", "s", "ON"),
+    ("TW.NACK", "s", "a", "TOKEN", "BACK"), ("TW.PAUSE", "s"),
     ("TW.TOUCH", "s", "a", "TOKEN", "LEASE", 5000), ("TW.TAKE", 1, "s", "LEASE", 5000)],
                          ids=lambda words: " ".join(map(str, words[:1])))
 def test_watch_sees_each_change(server, r, words):
@@ -474,7 +474,7 @@ def test_watch_does_not_see_a_command_that_changes_nothing(server, r):
     put(r, "s", "a", "IN", HOUR)
     with r.pipeline(transaction=True) as pipe:
         pipe.watch("s")
-        for words in (("TW.ACK", "s", "a", "0" * 16), ("TW.NACK", "s", "a", "0" * 16), ("TW.PAUSE", "s", "OFF"),
+        for words in (("TW.ACK", "s", "a", "0" * 16), ("TW.NACK", "s", "a", "0" * 16), ("TW.RESUME", "s"),
                       ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.REPLAY", "s", "IDS", 1, "a"),
                       ("TW.NACK", "s", "a", "0" * 16, "BACK"),
                       ("TW.PURGE", "s", "ALL"), ("TW.TAKE", 1, "s", "LEASE", 5)):
@@ -781,10 +781,10 @@ def test_retries_that_are_given_back_have_their_place_among_retries(clock, r):
 def test_a_task_is_given_back_in_a_pause(server, r):
     put(r, "s", "a")
     job = wait_take(r, "s")
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     give_back(r, job)
     assert (get(r, "a")["state"], take(r, "s"), server.tw()["paused_tasks"]) == ("ready", [], 0)
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     assert take(r, "s")[0].attempt == 1
 
 
@@ -1081,11 +1081,11 @@ def test_each_change_has_its_event(server, r):
     expect("tw.take")
     nack(r, job, "DEAD")  # A TW.NACK that kills the task sends this event alone.
     expect("tw.dead")
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     expect("tw.pause")
     r.execute_command("TW.REPLAY", "s", "IDS", 1, "a")
     expect("tw.replay")
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     expect("tw.resume", "tw.ready")
     job = take(r, "s", lease=1)[0]
     expect("tw.take")

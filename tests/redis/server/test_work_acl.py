@@ -17,7 +17,8 @@ PRODUCER = ("%W~s", "+tw.put", "+tw.cancel", "+tw.move")
 COMMANDS = [("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), TAKE, ("TW.ACK", "s", "a", "0" * 16),
             ("TW.NACK", "s", "a", "0" * 16), ("TW.NACK", "s", "a", "0" * 16, "BACK"),
             ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.DEAD", "s"),
-            ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL"), ("TW.PAUSE", "s", "OFF")]
+            ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL"), ("TW.PAUSE", "s"),
+            ("TW.RESUME", "s")]
 
 
 @pytest.fixture(params=CALLS)
@@ -100,7 +101,7 @@ def test_a_worker_who_loses_his_rights_while_he_waits_gets_nothing(server, r):
     (("TW.NACK", "s", "a", "t"), ["s"]), (("TW.NACK", "s", "a", "t", "BACK"), ["s"]),
     (("TW.TOUCH", "s", "a", "t", "LEASE", "5"), ["s"]),
     (("TW.DEAD", "s"), ["s"]), (("TW.REPLAY", "s", "ALL"), ["s"]), (("TW.PURGE", "s", "ALL"), ["s"]),
-    (("TW.PAUSE", "s", "ON"), ["s"])], ids=lambda value: " ".join(map(str, value or [])))
+    (("TW.PAUSE", "s"), ["s"]), (("TW.RESUME", "s"), ["s"])], ids=lambda value: " ".join(map(str, value or [])))
 def test_the_server_finds_the_keys(server, words, keys):
     answer = Raw(server)("COMMAND", "GETKEYS", *words)
     assert isinstance(answer, Raw.Error) if keys is None else answer == keys

@@ -111,8 +111,6 @@ def test_a_factor_out_of_range(stage, factor):
     case(("TW.DEAD", "s", "AFTER", "nobody"), "AFTER is 'nobody'", "the id of a dead task"),
     case(("TW.DEAD", "none", "AFTER", "dead"), "AFTER is 'dead'", "the id of a dead task"),
     case(("TW.REPLAY", "s", "IDS", "1", "dead", "SOON", "5"), "SOON", "IN ms or AT unix-ms"),
-    case(("TW.PAUSE", "s", "MAYBE"), "MAYBE", "ON or OFF"),
-    case(("TW.PAUSE", "s", ""), "ON or OFF"),
     case(("TW.MOVE", "s", "dead", "IN", "5"), "the task is dead", "a replay, or a put in its place"),
 ])
 def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
@@ -196,7 +194,6 @@ def test_an_id_of_no_bytes_or_of_too_many(stage, before, after, size):
     case(("TW.REPLAY", "s", "IDS", "1", "dead", "IN"), "IN has no value", "milliseconds"),
     case(("TW.REPLAY", "s", "IDS", "1", "dead", "5"), "the time is '5'", "IN ms or AT unix-ms"),
     case(("TW.PURGE", "s"), "ALL or IDS is missing", "ALL, or IDS n id [id ...]"),
-    case(("TW.PAUSE", "s"), "the state is missing", "ON or OFF"),
     case(("TW.DEAD", "s", "COUNT"), "COUNT has no value", "1 to 10000"),
     case(("TW.DEAD", "s", "AFTER"), "AFTER has no value"),
 ])
@@ -242,7 +239,7 @@ def test_each_option_once(stage, words, fragments):
 @pytest.mark.parametrize("words", [
     ("TW.PUT", ), ("TW.PUT", "s"), ("TW.TAKE", ), ("TW.ACK", ), ("TW.ACK", "s"), ("TW.NACK", "s", "leased"),
     ("TW.TOUCH", "s", "leased"), ("TW.DEAD", ), ("TW.REPLAY", ), ("TW.PURGE", ), ("TW.PAUSE", ),
-    ("TW.PAUSE", "s", "ON", "x")], ids=" ".join)
+    ("TW.PAUSE", "s", "ON"), ("TW.RESUME", ), ("TW.RESUME", "s", "x")], ids=" ".join)
 def test_a_wrong_number_of_arguments(stage, words):
     refused(stage, words, "wrong number of arguments", words[0])
 
@@ -254,7 +251,7 @@ def test_a_wrong_number_of_arguments(stage, words):
     ("TW.TAKE", "2", "KEY", "s", *LEASE, "BLOCK", "0"), ("TW.ACK", "KEY", "a", TOKEN),
     ("TW.NACK", "KEY", "a", TOKEN), ("TW.NACK", "KEY", "a", TOKEN, "BACK"),
     ("TW.TOUCH", "KEY", "a", TOKEN, "LEASE", "5"), ("TW.DEAD", "KEY"), ("TW.REPLAY", "KEY", "ALL"),
-    ("TW.PURGE", "KEY", "ALL"), ("TW.PAUSE", "KEY", "ON"), ("TW.PAUSE", "KEY", "OFF")],
+    ("TW.PURGE", "KEY", "ALL"), ("TW.PAUSE", "KEY"), ("TW.RESUME", "KEY")],
     ids=lambda words: " ".join(words[:2]))
 def test_a_key_of_another_type(stage, key, words):
     """TW.TAKE takes nothing from the other queues either."""
@@ -272,9 +269,10 @@ def test_over_the_limit_of_memory(stage):
     server, raw, _ = stage
     raw("CONFIG", "SET", "maxmemory", 1)
     try:
-        for words in ((*IN, *PAYLOAD), ("TW.REPLAY", "s", "IDS", "1", "dead"), ("TW.PAUSE", "new", "ON")):
+        for words in ((*IN, *PAYLOAD), ("TW.REPLAY", "s", "IDS", "1", "dead"), ("TW.PAUSE", "new")):
             refused(stage, words, code="OOM")
         assert raw("TW.PURGE", "s", "IDS", "1", "nobody") == 0
+        assert raw("TW.RESUME", "new") == 0
         assert raw("TW.ACK", "s", "leased", "0" * 16) == 0
     finally:
         raw("CONFIG", "SET", "maxmemory", 0)
@@ -284,7 +282,8 @@ def test_over_the_limit_of_memory(stage):
 def test_a_replica_refuses_what_writes(fleet, stage):
     server, _, token = stage
     other = Raw(fleet.server(replicaof=server))
-    for words in ((*IN, *PAYLOAD), TAKE, ("TW.ACK", "s", "leased", token), ("TW.PAUSE", "s", "ON"),
+    for words in ((*IN, *PAYLOAD), TAKE, ("TW.ACK", "s", "leased", token), ("TW.PAUSE", "s"),
+                  ("TW.RESUME", "s"),
                   ("TW.NACK", "s", "leased", token), ("TW.NACK", "s", "leased", token, "BACK"),
                   ("TW.TOUCH", "s", "leased", token, "LEASE", "5"),
                   ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL")):

@@ -51,7 +51,7 @@ def variety(r):
     r.set("wrong", "text")
     add(r, "s", "wrong", "refused", 1000)
     for name in ("p", "empty"):
-        r.execute_command("TW.PAUSE", name, "ON")
+        r.execute_command("TW.PAUSE", name)
     put(r, "p", "stopped", "AT", 1000)
     wait_until(lambda: len(dead_of(r, "s")) == 3)
     return [jobs["leased"], jobs["touched"]]
@@ -294,9 +294,9 @@ def test_the_replica_agrees_after_each_command(pair):
     wait_until(lambda: working(r, "s")["leased"] == 0)
     agree(pair)
     assert work("TW.MOVE", "s", "a", "IN", HOUR) == 1
-    assert work("TW.PAUSE", "s", "ON") == 1
+    assert work("TW.PAUSE", "s") == 1
     assert set(work("TW.CANCEL", "s", *tasks(r, "s"))) <= {1, 2}
-    assert work("TW.PAUSE", "s", "OFF") == 1
+    assert work("TW.RESUME", "s") == 1
     assert r.exists("s") == replica.client().exists("s") == 0
 
 
@@ -382,9 +382,9 @@ def test_what_is_replicated(server, r):
         assert changes(tap) == [["TW.FIRED", "s", "CHANGES"]]
     ack(r, wait_take(r, "s", lease=HOUR))
     assert changes(tap) == [["TW.FIRED", "s", "CHANGES"]] * 2
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     assert changes(tap) == [["TW.FIRED", "s", "PAUSE"]]
-    r.execute_command("TW.PAUSE", "s", "OFF")
+    r.execute_command("TW.RESUME", "s")
     assert changes(tap) == [["TW.FIRED", "s", "RESUME"]]
 
 
@@ -400,7 +400,7 @@ def test_a_command_that_changes_nothing_is_not_replicated(server, r):
                   ("TW.TOUCH", "s", "a", nobody, "LEASE", 5), ("TW.DEAD", "s"), ("TW.REPLAY", "s", "ALL"),
                   ("TW.REPLAY", "s", "IDS", 1, "a", "IN", 5), ("TW.PURGE", "s", "IDS", 1, "a"),
                   ("TW.PURGE", "s", "ALL"),
-                  ("TW.PAUSE", "s", "OFF"), ("TW.PAUSE", "none", "OFF"),
+                  ("TW.RESUME", "s"), ("TW.RESUME", "none"),
                   ("TW.TAKE", 2, "s", "none", "LEASE", 5, "COUNT", 5)):
         r.execute_command(*words)
         assert tap.commands() == [], words

@@ -152,9 +152,9 @@ def restored(r):
 
 
 def paused(r):
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     put(r, "s", "a")
-    assert r.execute_command("TW.PAUSE", "s", "OFF") == 1
+    assert r.execute_command("TW.RESUME", "s") == 1
 
 
 WAYS = {
@@ -202,15 +202,15 @@ def test_a_task_that_is_given_back_in_a_transaction_goes_to_a_blocked_worker(ser
 
 @pytest.mark.parametrize("why", ["pause", "deliver"])
 def test_a_task_that_is_given_back_while_nothing_is_given_out(server, r, why):
-    words, stop, go_on = {"pause": (("TW.PAUSE", "s"), "ON", "OFF"),
-                          "deliver": (("CONFIG", "SET", "tickwheel.deliver"), "no", "yes")}[why]
+    stop, go_on = {"pause": (("TW.PAUSE", "s"), ("TW.RESUME", "s")),
+                   "deliver": [("CONFIG", "SET", "tickwheel.deliver", to) for to in ("no", "yes")]}[why]
     token = leased_task(r)
     with workers(server, 1, "s") as crew:
-        r.execute_command(*words, stop)
+        r.execute_command(*stop)
         assert r.execute_command("TW.NACK", "s", "a", token, "BACK") > 0
         none_served(server, crew)
         assert state(r, "s", "a") == "ready"
-        r.execute_command(*words, go_on)
+        r.execute_command(*go_on)
         assert crew[0].ids() == ["a"]
 
 
@@ -245,20 +245,20 @@ def test_a_lease_that_runs_out_while_a_worker_waits(server, r):
 
 def test_pause_of_a_queue(server, r):
     put_ready(r, "s", "a")
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     assert take(r, "s") == {}
     with workers(server, 2, "s") as crew:
         put(r, "s", "b")
         none_served(server, crew)
-        r.execute_command("TW.PAUSE", "s", "OFF")
+        r.execute_command("TW.RESUME", "s")
         assert [one.ids() for one in crew] == [["a"], ["b"]]
 
 
 def test_the_end_of_a_pause_gives_out_what_was_ready_before(server, r):
     put_ready(r, "s", "a")
-    r.execute_command("TW.PAUSE", "s", "ON")
+    r.execute_command("TW.PAUSE", "s")
     with workers(server, 1, "s") as crew:
-        r.execute_command("TW.PAUSE", "s", "OFF")
+        r.execute_command("TW.RESUME", "s")
         assert crew[0].ids() == ["a"]
 
 
@@ -686,7 +686,7 @@ def test_serving_a_blocked_worker_is_replicated_once(server, r):
 # Handlers of other modules
 
 MEDDLING = [("TW.TAKE", 1, "s", "LEASE", FAR, "COUNT", 5), ("UNLINK", "s"), ("FLUSHALL",),
-            ("RENAME", "s", "s2"), ("TW.CANCEL", "s", "a", "b"), ("TW.PAUSE", "s", "ON"), ("SET", "s", "text"),
+            ("RENAME", "s", "s2"), ("TW.CANCEL", "s", "a", "b"), ("TW.PAUSE", "s"), ("SET", "s", "text"),
             ("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v"), ("TW.PUT", "s", "c", "IN", 0, "PAYLOAD", "v"),
             ("TW.MOVE", "s", "a", "IN", 1), ("TW.PURGE", "s", "ALL"), ("TW.REPLAY", "s", "ALL"),
             ("TW.PROMOTE", "s", "ALL"), ("SWAPDB", 0, 1), ("CONFIG", "SET", "tickwheel.deliver", "no")]

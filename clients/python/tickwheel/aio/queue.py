@@ -137,8 +137,8 @@ class Queue(QueueBase):
 
     async def pause(self) -> bool:
         """Stops the queue: workers get no task of it. Returns False if it was stopped already."""
-        return await self._send(bool, "TW.PAUSE", self.key, "ON")
+        return await self._send(bool, "TW.PAUSE", self.key)
 
     async def resume(self) -> bool:
         """Ends the pause. Returns False if there was none."""
-        return await self._send(bool, "TW.PAUSE", self.key, "OFF")
+        return await self._send(bool, "TW.RESUME", self.key)
