@@ -7,6 +7,7 @@
 #include "commands.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "keyspace/keys.h"
 #include "queues/change.h"
 #include "queues/chunk.h"
+#include "queues/format.h"
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/queue.h"
@@ -26,6 +28,14 @@
 #include "server/strings.h"
 
 enum { REPLY_MAX = 320 };
+
+/* An outcome, with its arguments from argv[3] on. */
+struct fired {
+    struct tw__redis_queue *queue; /* NULL: there is none */
+    RedisModuleString **argv;
+    int argc;
+    const char *misfit; /* why it does not fit the queue, or NULL */
+};
 
 /* Returns whether the AOF or the primary sends the command. If not, replies with an error. */
 static bool is_internal(RedisModuleCtx *ctx, const char *name)
@@ -140,9 +150,8 @@ static struct tw__redis_task *delivered_task(const struct tw__redis_queue *queue
     return NULL;
 }
 
-/* NEXT: a repeating task was delivered, and is due again. Returns false after an error reply. */
-static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
-                       uint64_t now_ms, const char **misfit)
+/* A repeating task was delivered, and is due again. Returns false after an error reply. */
+static bool next_period(RedisModuleCtx *ctx, struct fired *fired, RedisModuleString **argv, uint64_t now_ms)
 {
     long long due, times;
     uint64_t hash;
@@ -150,31 +159,44 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redis
         (uint64_t)due > TW__TASK_TIME_MAX || RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK ||
         times < -1 || times == 0)
         return refuse_next(ctx, argv);
-    struct tw__redis_task *task = delivered_task(queue, argv[0], &hash, misfit);
+    struct tw__redis_task *task = delivered_task(fired->queue, argv[0], &hash, &fired->misfit);
     if (task == NULL)
         return true;
     if (tw__redis_task_every(task) == 0) {
-        *misfit = "a task with another period does not repeat";
+        fired->misfit = "a task with another period does not repeat";
         return true;
     }
     tw__redis_task_set_times(task, times < 0 ? TW__REDIS_FOR_EVER : (uint64_t)times);
-    tw__redis_queue_begin_anew(queue, task, (uint64_t)due, now_ms);
+    tw__redis_queue_begin_anew(fired->queue, task, (uint64_t)due, now_ms);
     tw__redis_alarm_at((uint64_t)due);
     return true;
 }
 
-static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argument, const char **misfit)
+static bool fired_next(RedisModuleCtx *ctx, struct fired *fired)
 {
-    uint64_t hash;
-    struct tw__redis_task *task = delivered_task(queue, argument, &hash, misfit);
-    if (task != NULL)
-        tw__redis_queue_remove(queue, task, hash);
+    bool good = true;
+    for (int i = 3; i < fired->argc && good; i += 3)
+        good = next_period(ctx, fired, fired->argv + i, tw__redis_now_ms());
+    return good;
 }
 
-/* Whether this version reads the format of a chunk. If not, refuses the chunk. */
-static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
+/* Tasks were delivered that do not repeat. */
+static bool fired_once(RedisModuleCtx *ctx, struct fired *fired)
 {
-    uint64_t format = tw__redis_chunk_format(chunk);
+    uint64_t hash;
+    (void)ctx;
+    for (int i = 3; i < fired->argc; i++) {
+        struct tw__redis_task *task = delivered_task(fired->queue, fired->argv[i], &hash, &fired->misfit);
+        if (task != NULL)
+            tw__redis_queue_remove(fired->queue, task, hash);
+    }
+    return true;
+}
+
+/* Whether this version reads the format of a chunk or of changes. If not, refuses them. */
+static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes bytes)
+{
+    uint64_t format = tw__redis_format_of(bytes);
     return format == TW__REDIS_FORMAT ||
            refuse_log(ctx, "format is %" PRIu64 ": expected %d; the version that wrote it can read it", format,
                       TW__REDIS_FORMAT);
@@ -187,14 +209,16 @@ static bool was_read(bool good, const struct tw__redis_fault *fault, const char 
     return good || *misfit != NULL;
 }
 
-/* CHANGES: tasks were leased, failed, died, were done, cancelled, moved. Returns false after an error reply. */
-static bool fired_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
-                          const char **misfit)
+/* Tasks were leased, failed, died, were done, cancelled, moved. */
+static bool fired_changes(RedisModuleCtx *ctx, struct fired *fired)
 {
     struct tw__redis_fault fault;
-    bool good = tw__redis_change_read(queue, tw__redis_string_bytes(argv[3]), tw__redis_clock_now(ctx), &fault);
+    struct tw__redis_bytes changes = tw__redis_string_bytes(fired->argv[3]);
+    if (!is_format(ctx, changes))
+        return false;
+    bool good = tw__redis_change_read(fired->queue, changes, tw__redis_clock_now(ctx), &fault);
     tw__redis_alarm_next();
-    return was_read(good, &fault, misfit) || refuse_damaged(ctx, argv[1], &fault);
+    return was_read(good, &fault, &fired->misfit) || refuse_damaged(ctx, fired->argv[1], &fault);
 }
 
 /* Reads a chunk into the queue of a key, or into a new queue if it is NULL. A new one is kept if tasks have
@@ -221,117 +245,127 @@ static struct tw__redis_bytes value_at(void *arg, uint32_t i)
     return tw__redis_string_bytes(((RedisModuleString **)arg)[i]);
 }
 
-/* PUT: a task was put or sent. RENEW: a task has got another payload and other options. Returns false after an
- * error reply. */
-static bool fired_task(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc,
-                       const char **misfit)
+static bool read_task(RedisModuleCtx *ctx, struct fired *fired, bool renews)
 {
     struct tw__redis_fault fault;
-    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[3]);
-    struct tw__redis_logged logged = {.renews = tw__redis_argument_is(argv[2], "RENEW"),
-                                      .count = (uint32_t)argc - 4,
-                                      .string = value_at,
-                                      .arg = argv + 4};
+    struct tw__redis_bytes chunk = tw__redis_string_bytes(fired->argv[3]);
+    struct tw__redis_logged logged = {
+        .renews = renews, .count = (uint32_t)fired->argc - 4, .string = value_at, .arg = fired->argv + 4};
     return is_format(ctx, chunk) &&
-           (was_read(load_chunk(ctx, argv[1], queue, chunk, &logged, &fault), &fault, misfit) ||
-            refuse_damaged(ctx, argv[1], &fault));
+           (was_read(load_chunk(ctx, fired->argv[1], fired->queue, chunk, &logged, &fault), &fault,
+                     &fired->misfit) ||
+            refuse_damaged(ctx, fired->argv[1], &fault));
 }
 
-/* Makes the changes of a TW.FIRED. The queue may be NULL. Returns false after an error reply. Sets *misfit if a
- * change does not fit. */
-static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc,
-                         const char **misfit)
+/* A task was put or sent. */
+static bool fired_put(RedisModuleCtx *ctx, struct fired *fired)
 {
-    bool good = true;
-    if (tw__redis_argument_is(argv[2], "PUT") || tw__redis_argument_is(argv[2], "RENEW"))
-        return fired_task(ctx, queue, argv, argc, misfit);
-    if (queue == NULL) {
-        *misfit = "there is no such queue";
-        return true;
-    }
-    if (tw__redis_argument_is(argv[2], "CHANGES"))
-        return fired_changes(ctx, queue, argv, misfit);
-    if (tw__redis_argument_is(argv[2], "ONCE")) {
-        for (int i = 3; i < argc; i++)
-            fired_once(queue, argv[i], misfit);
-        return true;
-    }
-    for (int i = 3; i < argc && good; i += 3)
-        good = fired_next(ctx, queue, argv + i, tw__redis_now_ms(), misfit);
-    return good;
+    return read_task(ctx, fired, false);
 }
 
-/* Whether the form has no arguments: a pause begins or ends. */
-static bool is_of_pause(RedisModuleString **argv, int argc)
+/* A task has got another payload and other options. */
+static bool fired_renew(RedisModuleCtx *ctx, struct fired *fired)
 {
-    return argc == 3 && (tw__redis_argument_is(argv[2], "PAUSE") || tw__redis_argument_is(argv[2], "RESUME"));
+    return read_task(ctx, fired, true);
 }
 
-/* Whether the arguments have a form. A put without its payload is left to the reader of chunks, for which it is
- * damaged. */
-static bool is_form(RedisModuleString **argv, int argc)
+/* A pause begins or ends. */
+static bool turn_pause(RedisModuleCtx *ctx, struct fired *fired, bool on)
 {
-    if (argc == 3)
-        return is_of_pause(argv, argc);
-    return tw__redis_argument_is(argv[2], "ONCE") ||
-           (tw__redis_argument_is(argv[2], "NEXT") && argc % 3 == 0) ||
-           (tw__redis_argument_is(argv[2], "CHANGES") && argc == 4) || tw__redis_argument_is(argv[2], "PUT") ||
-           tw__redis_argument_is(argv[2], "RENEW");
-}
-
-/* A pause begins or ends. Returns what does not fit, or NULL. */
-static const char *fired_pause(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv)
-{
-    bool on = tw__redis_argument_is(argv[2], "PAUSE"), was = queue != NULL && queue->paused;
+    bool was = fired->queue != NULL && fired->queue->paused;
     if (on == was)
-        return on ? "it is paused" : "it is not paused";
-    tw__redis_pause_set(ctx, argv[1], queue, on);
+        fired->misfit = on ? "it is paused" : "it is not paused";
+    else
+        tw__redis_pause_set(ctx, fired->argv[1], fired->queue, on);
+    return true;
+}
+
+static bool fired_pause(RedisModuleCtx *ctx, struct fired *fired)
+{
+    return turn_pause(ctx, fired, true);
+}
+
+static bool fired_resume(RedisModuleCtx *ctx, struct fired *fired)
+{
+    return turn_pause(ctx, fired, false);
+}
+
+/* ---- the forms ------------------------------------------------------------------------------------------- */
+
+/* The forms of an outcome. A golden file has each of them (tests/redis/server/golden). */
+static const struct form {
+    const char *word;
+    int least, most;  /* arguments */
+    int multiple;     /* their number is a multiple of it */
+    bool needs_queue; /* without one it does not fit */
+    /* Makes the changes. Returns false after an error reply. */
+    bool (*make)(RedisModuleCtx *ctx, struct fired *fired);
+} forms[] = {
+    {"ONCE", 1, INT_MAX, 1, true, fired_once},    /* id [id ...] */
+    {"NEXT", 3, INT_MAX, 3, true, fired_next},    /* id due times [id due times ...] */
+    {"CHANGES", 1, 1, 1, true, fired_changes},    /* bytes (queues/change.c) */
+    {"PUT", 1, INT_MAX, 1, false, fired_put},     /* chunk value [value ...]; without one it is damaged */
+    {"RENEW", 1, INT_MAX, 1, false, fired_renew}, /* chunk [value ...] */
+    {"PAUSE", 0, 0, 1, false, fired_pause},       /* it begins */
+    {"RESUME", 0, 0, 1, false, fired_resume},     /* it ends */
+};
+
+/* Returns the form that the arguments have, or NULL. */
+static const struct form *form_of(RedisModuleString **argv, int argc)
+{
+    int count = argc - 3;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (tw__redis_argument_is(argv[2], forms[i].word))
+            return count >= forms[i].least && count <= forms[i].most && count % forms[i].multiple == 0
+                       ? &forms[i]
+                       : NULL;
     return NULL;
 }
 
 /* Makes the changes, replicates them, and replies. */
-static void fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
+static void fire_changes(RedisModuleCtx *ctx, const struct form *form, struct fired *fired)
 {
-    const char *misfit = NULL;
-    if (is_of_pause(argv, argc))
-        misfit = fired_pause(ctx, queue, argv);
-    else if (!make_changes(ctx, queue, argv, argc, &misfit))
+    if (form->needs_queue && fired->queue == NULL)
+        fired->misfit = "there is no such queue";
+    else if (!form->make(ctx, fired))
         return;
     RedisModule_ReplicateVerbatim(ctx);
-    if (misfit != NULL)
-        reply_misfit(ctx, argv[1], misfit);
+    if (fired->misfit != NULL)
+        reply_misfit(ctx, fired->argv[1], fired->misfit);
     else
         RedisModule_ReplyWithSimpleString(ctx, "OK");
 }
 
-/* Opens the queue of an outcome. Returns false after an error reply. */
-static bool open_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__redis_queue **queue)
+/* Returns the form of an outcome, whose queue it has opened, or NULL after an error reply. */
+static const struct form *open_fired(RedisModuleCtx *ctx, struct fired *fired)
 {
+    RedisModuleString **argv = fired->argv;
+    const struct form *form = NULL;
     if (!is_internal(ctx, "TW.FIRED"))
-        return false;
-    if (argc < 3)
-        return refuse_count(ctx, "TW.FIRED", argc, "at least 2, a queue and an outcome");
-    if (!is_form(argv, argc))
-        return refuse_form(ctx, argv[2]);
-    if (tw__redis_keys_open(ctx, argv[1], queue))
-        return true;
-    if (tw__redis_argument_is(argv[2], "PUT"))
+        return NULL;
+    if (fired->argc < 3)
+        refuse_count(ctx, "TW.FIRED", fired->argc, "at least 2, a queue and an outcome");
+    else if ((form = form_of(argv, fired->argc)) == NULL)
+        refuse_form(ctx, argv[2]);
+    if (form == NULL || tw__redis_keys_open(ctx, argv[1], &fired->queue))
+        return form;
+    if (form->make == fired_put)
         tell_type(ctx, argv[1]);
     log_misfit(ctx, argv[1], "its key has another type");
-    return false;
+    return NULL;
 }
 
-/* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | CHANGES bytes |
- * PUT chunk value [value ...] | RENEW chunk [value ...] | PAUSE | RESUME | NOTHING */
+/* TW.FIRED queue form ..., and TW.FIRED queue NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_queue *queue = NULL;
+    struct fired fired = {.argv = argv, .argc = argc};
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
-    if (!open_fired(ctx, argv, argc, &queue))
+    const struct form *form = open_fired(ctx, &fired);
+    if (form == NULL)
         return REDISMODULE_OK;
-    fire_changes(ctx, queue, argv, argc);
+    fire_changes(ctx, form, &fired);
     return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
 }
 

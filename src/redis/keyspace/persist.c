@@ -4,7 +4,7 @@
  * freed.
  *
  *     RDB:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there are that many
- *           tasks. The server stores the number of the format (chunk.h) with the data type
+ *           tasks. The server stores the number of the format (format.h) with the data type
  *     AOF:  TW.LOAD queue chunk, for each chunk; TW.FIRED queue PAUSE, if it is paused
  *
  * A loaded queue is attached at once. After RESTORE the key exists when the call returns, and while a data
@@ -19,6 +19,7 @@
 
 #include "alarm.h"
 #include "queues/chunk.h"
+#include "queues/format.h"
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/queue.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Changes of the attempt states of tasks, as bytes. All numbers are varints (bytes.h).
+ * Changes of the attempt states of tasks, as bytes: the number of the format (format.h), and then changes to
+ * the end. All numbers are varints (bytes.h).
  *
  *     attempt: 0, id size, id, time, attempt state
  *     copy:    1, id size, id of the task that goes on, new id size, new id, time of death, attempt state
@@ -14,6 +15,7 @@
  */
 #include "change.h"
 
+#include "format.h"
 #include "place.h"
 #include "queue.h"
 #include "route.h"
@@ -22,44 +24,50 @@ enum { OF_ATTEMPT, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
+/* Begins a change of the task with an id. The first one has the number of the format before it. */
+static void put_kind(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory, uint64_t kind,
+                     struct tw__redis_bytes id)
+{
+    if (buffer->size == 0)
+        tw__redis_buffer_put_number(buffer, TW__REDIS_FORMAT_NUMBER, memory);
+    tw__redis_buffer_put_number(buffer, kind, memory);
+    tw__redis_buffer_put_bytes(buffer, id, memory);
+}
+
 static void put_attempt(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                         const struct tw__redis_task *task)
 {
-    const struct tw__redis_memory *memory = &queues->memory;
     struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
-    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), memory);
-    tw__redis_buffer_put_number(buffer, tw__redis_place_due(queues, task), memory);
-    tw__redis_attempt_put(buffer, &attempt, memory);
+    tw__redis_buffer_put_number(buffer, tw__redis_place_due(queues, task), &queues->memory);
+    tw__redis_attempt_put(buffer, &attempt, &queues->memory);
 }
 
 void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                           const struct tw__redis_task *task)
 {
-    tw__redis_buffer_put_number(buffer, OF_ATTEMPT, &queues->memory);
+    put_kind(buffer, &queues->memory, OF_ATTEMPT, tw__redis_task_id(task));
     put_attempt(buffer, queues, task);
 }
 
 void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                     struct tw__redis_bytes from, const struct tw__redis_task *dead)
 {
-    tw__redis_buffer_put_number(buffer, OF_DEAD_COPY, &queues->memory);
-    tw__redis_buffer_put_bytes(buffer, from, &queues->memory);
+    put_kind(buffer, &queues->memory, OF_DEAD_COPY, from);
+    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(dead), &queues->memory);
     put_attempt(buffer, queues, dead);
 }
 
 void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task)
 {
-    tw__redis_buffer_put_number(buffer, OF_GONE, &queues->memory);
-    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
+    put_kind(buffer, &queues->memory, OF_GONE, tw__redis_task_id(task));
 }
 
 void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task, uint64_t due_ms)
 {
     uint64_t times = tw__redis_task_times(task);
-    tw__redis_buffer_put_number(buffer, OF_NEXT, &queues->memory);
-    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
+    put_kind(buffer, &queues->memory, OF_NEXT, tw__redis_task_id(task));
     tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
     tw__redis_buffer_put_number(buffer, times == TW__REDIS_FOR_EVER ? 0 : times, &queues->memory);
 }
@@ -67,16 +75,14 @@ void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw_
 void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task, uint64_t due_ms)
 {
-    tw__redis_buffer_put_number(buffer, OF_ANEW, &queues->memory);
-    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
+    put_kind(buffer, &queues->memory, OF_ANEW, tw__redis_task_id(task));
     tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
 }
 
 void tw__redis_change_put_back(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task)
 {
-    tw__redis_buffer_put_number(buffer, OF_BACK, &queues->memory);
-    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
+    put_kind(buffer, &queues->memory, OF_BACK, tw__redis_task_id(task));
     tw__redis_buffer_put_number(buffer, tw__redis_task_due(task), &queues->memory);
 }
 
@@ -211,7 +217,7 @@ static void take_unbegun(struct tw__redis_queue *queue, struct tw__redis_reader 
 bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
                            struct tw__redis_fault *fault)
 {
-    struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
+    struct tw__redis_reader reader = tw__redis_format_open(bytes);
     while (reader.at != NULL && reader.at < reader.end)
         switch (tw__redis_reader_number(&reader, OF_BACK)) {
         case OF_DEAD_COPY:

@@ -34,7 +34,7 @@ void tw__redis_change_put_back(struct tw__redis_buffer *buffer, const struct tw_
                                const struct tw__redis_task *task);
 
 /* Makes all these changes in a queue. Returns false if a change does not fit its task, or if the bytes are not
- * changes; then the others may have been made, and `fault`, which may be NULL, says why. */
+ * changes of format 1; then the others may have been made, and `fault`, which may be NULL, says why. */
 bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
                            struct tw__redis_fault *fault);
 

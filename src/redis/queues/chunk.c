@@ -2,7 +2,7 @@
  *
  * Tasks as bytes. All numbers are varints (bytes.h).
  *
- *     chunk:  the number of the format (chunk.h), then tasks to the end
+ *     chunk:  the number of the format (format.h), then tasks to the end
  *
  *     task:   route, due - due of the task before (the first task: due), flags, [attempt], [every, times],
  *             id size, id, payload size, payload as it is packed in memory
@@ -37,7 +37,7 @@
 
 #include <string.h>
 
-#include "bytes.h"
+#include "format.h"
 #include "lease.h"
 #include "look.h"
 #include "place.h"
@@ -429,25 +429,18 @@ static void take_task(struct reader *reader)
     file_task(reader, &plan, route);
 }
 
-uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
-{
-    struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
-    return tw__redis_format(tw__redis_reader_number(&reader, UINT64_MAX));
-}
-
 bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
                           const struct tw__redis_logged *logged, uint64_t now_ms, uint64_t monotonic_ms,
                           struct tw__redis_fault *fault)
 {
     struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
-    struct reader reader = {.bytes = {.at = bytes.at, .end = bytes.at + bytes.size},
+    struct reader reader = {.bytes = tw__redis_format_open(bytes),
                             .queue = queue,
                             .route = route,
                             .logged = logged,
                             .now_ms = now_ms,
                             .monotonic_ms = monotonic_ms};
-    if (take_number(&reader, UINT64_MAX) != TW__REDIS_FORMAT_NUMBER ||
-        (logged != NULL && reader.bytes.at == reader.bytes.end))
+    if (logged != NULL && reader.bytes.at == reader.bytes.end)
         reader.bytes.at = NULL;
     while (reader.bytes.at != NULL && reader.bytes.at < reader.bytes.end)
         take_task(&reader);

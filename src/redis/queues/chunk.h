@@ -8,18 +8,6 @@
 #include "bytes.h"
 #include "state.h"
 
-/* The format of chunks and snapshots. A chunk begins with the format plus 100, and the server keeps the same
- * number with each queue in a snapshot. So format 1 is 101 there, and nothing that was written before format 1
- * is mistaken for it: that had the numbers 1, 2 and 3. */
-enum { TW__REDIS_FORMAT = 1, TW__REDIS_FORMAT_BASE = 100 };
-enum { TW__REDIS_FORMAT_NUMBER = TW__REDIS_FORMAT_BASE + TW__REDIS_FORMAT };
-
-/* The format that a number in a file stands for; 0: a format from before format 1. */
-static inline uint64_t tw__redis_format(uint64_t number)
-{
-    return number < TW__REDIS_FORMAT_BASE ? 0 : number - TW__REDIS_FORMAT_BASE;
-}
-
 /* Makes chunks of a queue's tasks, in the order of their due times, equal due times in the order of
  * filing:
  *     tw__redis_chunks_init(&chunks, queue);
@@ -34,9 +22,6 @@ struct tw__redis_chunks {
 void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__redis_queue *queue);
 bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes);
 void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
-
-/* The format of a chunk; 0 also if the bytes do not begin with a number. */
-uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes);
 
 /* For the log: writes a chunk of one task, without its payload, in place of what is in the buffer. The task
  * need not be in a queue yet, and the route is the one that it has or will have. */

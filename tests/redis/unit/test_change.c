@@ -12,6 +12,7 @@
 #include <src/redis/queues/change.h>
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/chunk.h>
+#include <src/redis/queues/format.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
@@ -47,9 +48,10 @@ static void close_both(void)
 /* Reads the changes so far on the second server, from a block that is no larger than they are. */
 static void replicate(void)
 {
+    if (changes.size == 0)
+        return; /* nothing is logged */
     char *exact = counted_alloc(changes.size);
-    if (changes.size > 0)
-        memcpy(exact, changes.at, changes.size);
+    memcpy(exact, changes.at, changes.size);
     assert_true(tw__redis_change_read(replica, (struct tw__redis_bytes){exact, changes.size}, now, NULL));
     counted_free(exact);
     tw__redis_buffer_free(&changes, &counted);
@@ -286,8 +288,10 @@ struct writer {
 
 static void number(struct writer *writer, uint64_t value)
 {
-    if (writer->end == NULL)
+    if (writer->end == NULL) {
         writer->end = writer->bytes;
+        *writer->end++ = TW__REDIS_FORMAT_NUMBER;
+    }
     for (; value >= 0x80; value >>= 7)
         *writer->end++ = (char)(value | 0x80);
     *writer->end++ = (char)value;
@@ -385,6 +389,30 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_true(tw__redis_task_times(find(queue, "")) == TW__REDIS_FOR_EVER);
     assert_true(reads_numbers(OF_ANEW, "", last, 0));
     assert_true(tw__redis_task_due(find(queue, "")) == last);
+    close_both();
+}
+
+/* As they were written before format 1, without a number, and as another version may write them. */
+static void changes_of_another_format_are_refused(void **state)
+{
+    static const struct {
+        struct tw__redis_bytes bytes;
+        uint64_t format;
+    } others_of[] = {
+        {{"\2\1s", 3}, 0},         {{"d\2\1s", 4}, 0}, {{"f\2\1s", 4}, 2},
+        {{"\xe5\1\2\1s", 5}, 129}, {{"", 0}, 0},       {{"\x80", 1}, 0},
+    };
+    (void)state;
+    open_both();
+    put_on_both("s", 0, START + 5, 0, 1);
+    for (size_t i = 0; i < sizeof others_of / sizeof *others_of; i++) {
+        assert_int_equal(tw__redis_format_of(others_of[i].bytes), others_of[i].format);
+        assert_false(tw__redis_change_read(queue, others_of[i].bytes, now, NULL));
+        assert_non_null(find(queue, "s"));
+    }
+    assert_int_equal(tw__redis_format_of((struct tw__redis_bytes){"e\2\1s", 4}), 1);
+    assert_true(tw__redis_change_read(queue, (struct tw__redis_bytes){"e\2\1s", 4}, now, NULL));
+    assert_null(find(queue, "s"));
     close_both();
 }
 
@@ -630,6 +658,7 @@ int main(void)
         cmocka_unit_test(a_refusal_arrives_and_changes_no_order),
         cmocka_unit_test(a_change_of_a_task_that_is_not_there_is_no_fit),
         cmocka_unit_test(numbers_out_of_range_are_no_changes),
+        cmocka_unit_test(changes_of_another_format_are_refused),
         cmocka_unit_test(a_task_for_a_target_has_no_attempt_of_its_own),
         cmocka_unit_test(changes_that_were_cut_are_refused_but_between_changes),
         cmocka_unit_test(damaged_changes_leave_a_queue_in_order),

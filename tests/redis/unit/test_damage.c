@@ -11,6 +11,7 @@
 #include <src/redis/queues/bytes.h>
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/chunk.h>
+#include <src/redis/queues/format.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
@@ -147,7 +148,7 @@ static void a_chunk_of_another_format_is_refused(void **state)
     (void)state;
     open_all();
     for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
-        assert_int_equal(tw__redis_chunk_format(chunks[i].bytes), chunks[i].format);
+        assert_int_equal(tw__redis_format_of(chunks[i].bytes), chunks[i].format);
         assert_int_equal(read_chunk(chunks[i].bytes.at, chunks[i].bytes.size), chunks[i].count);
     }
     close_all();
