@@ -384,30 +384,65 @@ def aof_commands(path):
     return found
 
 
+FORMAT_NUMBER = 101  # src/redis/queues/format.h
+
+
+class Packed:
+    """Numbers and strings that the module has packed, one after the other (src/redis/queues/bytes.h)."""
+
+    def __init__(self, packed):
+        self.packed, self.at = packed, 0
+
+    def left(self):
+        return len(self.packed) - self.at
+
+    def number(self):
+        byte = self.packed[self.at]
+        self.at += 1
+        return byte if byte < 128 else byte - 128 + 128 * self.number()
+
+    def numbers(self, count):
+        return [self.number() for _ in range(count)]
+
+    def string(self):
+        size = self.number()
+        assert size <= self.left()
+        self.at += size
+        return self.packed[self.at - size:self.at]
+
+
 def logged_task(words):
     """Returns the task of a TW.FIRED PUT as a dict. The head of src/redis/queues/chunk.c has its bytes."""
     name, queue, form, chunk, *payload = [
         word if isinstance(word, bytes) else word.encode("utf-8", "surrogateescape") for word in words]
     assert (name, form) == (b"TW.FIRED", b"PUT"), words
-    rest = iter(chunk)
-
-    def number():
-        byte = next(rest)
-        return byte if byte < 128 else byte - 128 + 128 * number()
-
-    def string():
-        return bytes(next(rest) for _ in range(number())).decode()
-
-    assert (number(), number()) == (101, 0)  # The format, and the number of the route.
-    kind, _, _, _ = (number() for _ in range(4))
-    target = "" if kind == 3 else string()
-    for _ in range(5):  # TRIES, BACKOFF, JITTER
-        number()
-    due, flags = number(), number()
+    packed = Packed(chunk)
+    assert packed.numbers(2) == [FORMAT_NUMBER, 0]  # The second one is the number of the route.
+    kind, _, _, _ = packed.numbers(4)
+    target = "" if kind == 3 else packed.string().decode()
+    packed.numbers(5)  # TRIES, BACKOFF, JITTER
+    due, flags = packed.numbers(2)
     assert flags in (8, 9), "the task has an attempt state, or its payload is not beside it"
-    every, times = (number(), number()) if flags == 9 else (0, 1)
-    return {"queue": queue.decode(), "id": string(), "due": due, "target": target, "every": every,
-            "times": times, "payload": [value.decode() for value in payload]}
+    every, times = packed.numbers(2) if flags == 9 else (0, 1)
+    return {"queue": queue.decode(), "id": packed.string().decode(), "due": due, "target": target,
+            "every": every, "times": times, "payload": [value.decode() for value in payload]}
+
+
+def logged_kinds(changes):
+    """Returns the numbers of the kinds of changes in the bytes of a TW.FIRED CHANGES. The heads of
+    src/redis/queues/change.c and attempt.c have the bytes."""
+    packed, kinds = Packed(changes), []
+    assert packed.number() == FORMAT_NUMBER
+    while packed.left():
+        kinds.append(packed.number())
+        for _ in range(2 if kinds[-1] == 1 else 1):
+            packed.string()
+        packed.numbers({0: 1, 1: 1, 2: 0, 3: 2, 4: 1, 5: 1}[kinds[-1]])  # times
+        if kinds[-1] <= 1:  # an attempt state
+            first, *_ = packed.numbers(5)
+            packed.string(), packed.string()
+            packed.numbers(bool(first & 256) + bool(first & 512))
+    return kinds
 
 
 def number_line(data, at, kind):

@@ -17,11 +17,11 @@ import struct
 
 import pytest
 import redis
-from harness import (PATIENCE, Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks,
+from harness import (PATIENCE, ROOT, Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks,
                      wait_replica_in_sync, wait_until)
-from situations import (add, aof_commands, aof_path, dead_of, digest, fill, last_transaction, let_pass,
-                        logged_task, rewrite, transactions, wait_dead, wait_delivered, wait_rewritten,
-                        wait_take, with_checksum, working)
+from situations import (WallClock, add, aof_commands, aof_path, dead_of, digest, fill, last_transaction,
+                        let_pass, logged_kinds, logged_task, rewrite, transactions, wait_dead, wait_delivered,
+                        wait_rewritten, wait_take, with_checksum, working)
 
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
@@ -670,12 +670,15 @@ def test_a_corrupt_rdb_file_ends_the_start_with_a_message(fleet):
 
 # Files of this format, and of other formats
 
-@pytest.mark.parametrize("name", ["v1.rdb", "v1.aof"])
-def test_golden_files_load(fleet, name):
-    """The server has exactly the tasks that golden/make put in."""
+@pytest.mark.parametrize("name", ["v1.rdb", "v1.aof", "v1.rewritten.aof"])
+@pytest.mark.parametrize("years", [0, 30])
+def test_golden_files_load(fleet, name, years):
+    """The server has exactly the tasks that golden/make put in, also long after that."""
+    clock = WallClock(fleet.folder)
+    clock.push(years * 365 * 24 * HOUR)
     files = {"dbfilename": name} if name.endswith(".rdb") else {
         "appendonly": "yes", "appendfilename": name, "aof_use_rdb_preamble": "no"}
-    server = fleet.server(start=False, module_args=("deliver", "no"), **files)
+    server = fleet.server(start=False, module_args=("deliver", "no"), **clock.options, **files)
     shutil.copy(os.path.join(GOLDEN, name), server.folder)
     server.start()
     with open(os.path.join(GOLDEN, "v1.txt"), encoding="utf-8") as file:
@@ -685,6 +688,23 @@ def test_golden_files_load(fleet, name):
         server.client().save()
     server.restart()
     assert describe(server) == described
+
+
+def source_of(name):
+    with open(os.path.join(ROOT, "src/redis", name), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_golden_files_have_each_form_that_the_module_writes():
+    """So this version reads whatever it has written. A new form needs a new golden file."""
+    forms = set(re.findall(r"^    \{\"([A-Z]+)\", ", source_of("commands/fired.c"), re.MULTILINE))
+    [kinds] = re.findall(r"^enum \{ (OF_ATTEMPT, .*) \};", source_of("queues/change.c"), re.MULTILINE)
+    assert len(forms) >= 7 and len(kinds.split(", ")) >= 6
+    logged = [words for _, words in aof_commands(os.path.join(GOLDEN, "v1.aof")) if words[0].startswith(b"TW.")]
+    found = {words[2].decode() if words[0] == b"TW.FIRED" else words[0].decode() for words in logged}
+    assert found == forms | {"TW.LOAD"}
+    changes = [kind for words in logged if words[2] == b"CHANGES" for kind in logged_kinds(words[3])]
+    assert set(changes) == set(range(len(kinds.split(", "))))
 
 
 # The queue `expires`, with one task, as it was saved before format 1: with the numbers 1, 2 and 3. The number
@@ -725,7 +745,8 @@ def test_a_snapshot_from_before_format_1_ends_the_start_and_stays(fleet, number)
 @pytest.mark.parametrize("number, format", [(1, 0), (2, 0), (3, 0), (102, 2)])
 @pytest.mark.parametrize("start, form, value", [
     (b"*3\r\n$7\r\nTW.LOAD\r\n", b"", b""),
-    (b"*5\r\n$8\r\nTW.FIRED\r\n", b"$3\r\nPUT\r\n", b"$1\r\nv\r\n")], ids=["loaded", "put"])
+    (b"*5\r\n$8\r\nTW.FIRED\r\n", b"$3\r\nPUT\r\n", b"$1\r\nv\r\n"),
+    (b"*4\r\n$8\r\nTW.FIRED\r\n", b"$7\r\nCHANGES\r\n", b"")], ids=["loaded", "put", "changed"])
 def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, number, format, start, form,
                                                                          value):
     """The server would go on without these tasks, and the next rewrite would lose them."""
