@@ -96,7 +96,8 @@ static void end_unsuccessful(struct tw__task_outcome *outcome, const struct tw__
     }
 }
 
-/* Without a time, the task has its `next` and its place in the order as before it was taken. */
+/* Without a time, the task has its `next` and its place in the order as before it was taken. If the clock was
+ * set back to a time before that `next`, the task is ready all the same. */
 static void end_given_back(struct tw__task_outcome *outcome, const struct tw__task *old,
                            const struct tw__task_call *call, uint64_t now_ms)
 {
@@ -110,7 +111,8 @@ static void end_given_back(struct tw__task_outcome *outcome, const struct tw__ta
     task->attempt--;
     if (task->attempt == 0)
         task->missed_periods = 0; /* the next take fixes it anew */
-    tw__task_file(outcome, call->timed ? call->at_ms : old->next_ms, now_ms);
+    uint64_t ready_ms = old->next_ms < now_ms ? old->next_ms : now_ms;
+    tw__task_file(outcome, call->timed ? call->at_ms : ready_ms, now_ms);
     outcome->filed = call->timed;
     outcome->clears_worker = true;
     outcome->reply = TW__TASK_YES;

@@ -417,6 +417,30 @@ static void a_late_task_is_called_after_the_clock_was_set_back(void **state)
     assert_int_equal(store_count(store, "q", false), 1);
 }
 
+/* The task is ready in its row too, for looks and for the next run. */
+static void a_task_that_is_given_back_after_the_clock_was_set_back_is_ready(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    calls_init(&calls);
+    calls.answer = TW_ANSWER_LATER;
+    put(store, "x", tw_store_now());
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    clock_step(-3 * (int64_t)HOUR_MS);
+    assert_int_equal(store_pause(store, "q", true), 1);
+    tw_job_answer(calls.kept[0], TW_ANSWER_BACK);
+    runner_idle(store);
+    tw_store_get(store, tw_store_named("q", "x"), see, &seen);
+    assert_true(seen.last.next_ms == tw_store_now());
+    assert_int_equal(seen.last.state, TW_STATE_READY);
+    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/1");
+    tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -433,6 +457,7 @@ int main(void)
         TEST(unseen_tasks_come_before_later_ones),
         TEST(a_task_that_is_filed_late_stays_behind_those_that_were_ready),
         TEST(a_late_task_is_called_after_the_clock_was_set_back),
+        TEST(a_task_that_is_given_back_after_the_clock_was_set_back_is_ready),
         TEST(unseen_tasks_come_before_later_ones_after_a_lock),
         TEST(a_task_that_was_put_too_late_is_behind_those_that_are_due),
         TEST(a_task_that_was_put_too_late_overtakes_no_queue),

@@ -422,6 +422,10 @@ static void a_given_back_task_is_as_before_the_take(void **state)
     expect_filed(&outcome, 400, 700, 1);
     assert_false(outcome.filed);
     assert_false(outcome.fails);
+    task.next_ms = NOW + 700; /* the clock was set back since the take */
+    outcome = answer_with(task, TW__TASK_BACK);
+    expect_filed(&outcome, 400, NOW, 1);
+    assert_true(outcome.value_ms == NOW && !outcome.filed);
     outcome = change(
         task, (struct tw__task_call){.verb = TW__TASK_BACK, .token = TOKEN, .timed = true, .at_ms = 3000});
     expect_filed(&outcome, 400, 3000, 1);

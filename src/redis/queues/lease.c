@@ -286,7 +286,7 @@ struct tw__redis_task *tw__redis_lease_settle(struct tw__redis_queue *queue, str
                          : tw__task_is_leased(numbers)     ? tw__add_saturating(now_ms, numbers->lease_ms)
                                                            : numbers->next_ms;
         if (numbers->stage == TW__TASK_FILED && !outcome->filed)
-            return offer_again(queue, task, &attempt, at_ms < now_ms ? at_ms : now_ms, now_ms, log);
+            return offer_again(queue, task, &attempt, at_ms, now_ms, log);
         if (!is_needed(&attempt, at_ms))
             return file_as_new(queue, task, numbers, now_ms, log);
         task = file_with(queue, task, &attempt, at_ms, now_ms);

@@ -734,6 +734,17 @@ def test_leases_have_their_length_after_the_clock_was_set_back(fleet):
     outage_ended(server, 0, 1)
 
 
+def test_a_task_is_given_back_after_the_clock_was_set_back(clock, server, r):
+    """It is ready, as it was before the take, and the reply is the `next` that it has."""
+    put_ready(r, "s", "a")
+    token = take(r, "s", lease=FAR)["a"]
+    clock.stand()
+    clock.push(-3600000)
+    replied = r.execute_command("TW.NACK", "s", "a", token, "BACK")
+    found = task(r, "s", "a")
+    assert (replied, found["next"], found["state"]) == (clock.now(), clock.now(), "ready")
+
+
 WAIT_FOR_THE_CLOCK = """
 local function left()
     local fields = redis.call('TW.GET', KEYS[1], 'far')[1]

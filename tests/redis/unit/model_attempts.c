@@ -399,8 +399,6 @@ static void give_back(struct room *room, struct ref *ref)
     struct tw__redis_buffer log = {0};
     struct tw__task_outcome outcome = outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_BACK}, model.now);
     struct tw__redis_task *task = do_give_back(room->queue, ref->task, model.now, &log);
-    if (outcome.task.next_ms > model.now) /* the clock was set back */
-        outcome.task.next_ms = model.now;
     model_leave(room, ref);
     become(ref, &outcome);
     ref->due = outcome.task.next_ms;
