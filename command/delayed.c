@@ -39,7 +39,7 @@ const char *delayed_make(const struct task_options *options, const struct line *
                                       .payload = *line->payload != '\0' ? tw_text(line->payload) : none,
                                       .every_ms = every_ms,
                                       .times = line->times,
-                                      .missed = options->missed,
+                                      .missed = every_ms > 0 ? options->missed : 0,
                                       .tries = (uint32_t)options->tries,
                                       .backoff_ms = options->backoff_ms,
                                       .factor = (uint32_t)options->factor,

@@ -68,7 +68,9 @@ static bool take_factor(const struct option_row *row)
 
 static bool take_missed(const struct option_row *row)
 {
-    return tw__task_missed_named(optarg, row->to) || option_refuse(row, "burst, skip or coalesce");
+    struct task_options *options = row->to;
+    options->missed_given = true;
+    return tw__task_missed_named(optarg, &options->missed) || option_refuse(row, "burst, skip or coalesce");
 }
 
 typedef struct option_row *add_fn(struct option_table *table, const char *name, uint64_t *to, uint64_t least,
@@ -90,5 +92,5 @@ void task_options_add(struct option_table *table, struct task_options *options)
     add(table, options_ms, "--backoff-max", TW__TASK_IN_BACKOFF_MAX, &options->backoff_max_ms);
     add(table, options_number, "--jitter", TW__TASK_IN_JITTER, &options->jitter)->zero = TW_STORE_NO_JITTER;
     add(table, options_ms, "--max-late", TW__TASK_IN_MAX_LATE, &options->max_late_ms)->zero = TW_STORE_ON_TIME;
-    options_other(table, "--missed", take_missed, &options->missed);
+    options_other(table, "--missed", take_missed, options);
 }

@@ -16,6 +16,7 @@ struct task_options {
     const char *queue;                                                       /* NULL: not given */
     uint64_t tries, factor, backoff_ms, backoff_max_ms, jitter, max_late_ms; /* 0: not given */
     enum tw_missed missed;
+    bool missed_given;
     unsigned conditions; /* `put` alone has options for them */
 };
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <task/limits.h>
+#include <task/words.h>
 
 static const char HELP_HEAD[] =
     "usage: tickwheel put --store FILE [OPTIONS] WHEN ID [PAYLOAD...]\n"
@@ -94,6 +95,11 @@ static bool check(const struct put_options *options, const char *first)
     }
     if (options->times > 0 && options->period_ns == 0) {
         complain("tickwheel put: --times is %" PRIu64 ": expected --every too", options->times);
+        return false;
+    }
+    if (task && options->task.missed_given && options->period_ns == 0) {
+        complain("tickwheel put: --missed is %s: expected --every too",
+                 tw__task_missed_name(options->task.missed));
         return false;
     }
     if (!task && options->period_ns > 0) {

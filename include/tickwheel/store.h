@@ -220,7 +220,7 @@ struct tw_store_delayed {
     struct tw_bytes payload; /* for the handler, 0 to max_payload bytes */
     uint64_t every_ms;     /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
     uint64_t times;        /* calls in all, with every_ms only; 0 or TW_FOREVER: no end */
-    enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
+    enum tw_missed missed; /* periods that passed without a call (task.h), with every_ms only; 0: coalesce */
     /* Failures until the task is dead, 1 to 1,000,000. Here and in the next four members 0 means: as the file
      * has it (tw_meta) when the task fails. A new file has 20 tries, a wait of 1,000 ms, a factor of 200, a
      * longest wait of an hour, and a jitter of 10. */

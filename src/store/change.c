@@ -110,6 +110,18 @@ static int check_times(struct tw__store_db *db, const struct tw_store_delayed *p
     return tw__store_range_check(db, "times", put->times, 0, INT64_MAX);
 }
 
+/* 0 is coalesce, and may leave the option out. */
+static int check_missed(struct tw__store_db *db, const struct tw_store_delayed *put)
+{
+    if ((unsigned)put->missed > TW_MISSED_BURST)
+        return tw__store_db_refuse(db, TW_EINVAL, "missed is '%d': expected burst, skip or coalesce",
+                                   (int)put->missed);
+    if (put->every_ms == 0 && put->missed != 0)
+        return tw__store_db_refuse(db, TW_EINVAL, "missed is %s: expected every_ms too",
+                                   tw__task_missed_name(put->missed));
+    return 0;
+}
+
 static int check_factor(struct tw__store_db *db, uint32_t factor)
 {
     struct tw__task_range range = tw__task_range(TW__TASK_IN_FACTOR);
@@ -168,9 +180,8 @@ static int check_put(struct tw__store_db *db, const struct tw_store_delayed *put
         error = check_options(db, put);
     if (error == 0)
         error = check_times(db, put);
-    if (error == 0 && (unsigned)put->missed > TW_MISSED_BURST)
-        error = tw__store_db_refuse(db, TW_EINVAL, "missed is '%d': expected burst, skip or coalesce",
-                                    (int)put->missed);
+    if (error == 0)
+        error = check_missed(db, put);
     return error == 0 ? check_factor(db, put->factor) : error;
 }
 

@@ -113,6 +113,8 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
             RAISE(ABORT, 'tw_put: times: expected every_ms too')
         WHEN NEW.missed NOT IN ('burst', 'skip', 'coalesce') THEN
             RAISE(ABORT, 'tw_put: missed: expected burst, skip or coalesce')
+        WHEN NEW.every_ms IS NULL AND NEW.missed IS NOT NULL THEN
+            RAISE(ABORT, 'tw_put: missed: expected every_ms too')
         WHEN NEW.tries NOT IN (CAST(NEW.tries AS INTEGER), CAST(CAST(NEW.tries AS INTEGER) AS TEXT))
                 OR CAST(NEW.tries AS INTEGER) NOT BETWEEN 1 AND 1000000 THEN
             RAISE(ABORT, 'tw_put: tries: expected 1 to 1000000')

@@ -129,7 +129,8 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
     change->payload = (unsigned)rng_below(rng, 1000);
     change->every_ms = periods[rng_below(rng, 8)];
     change->times = times[rng_below(rng, change->every_ms > 0 ? 5 : 2)];
-    change->missed = (enum tw_missed)rng_below(rng, 3);
+    enum tw_missed missed = (enum tw_missed)rng_below(rng, 3);
+    change->missed = change->every_ms > 0 ? missed : 0;
     change->waits = ledger_draw_waits(rng);
     change->max_late_ms = lates[rng_below(rng, 8)];
 }

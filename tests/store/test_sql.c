@@ -407,7 +407,7 @@ static void keepdue_in_sql_is_as_in_c(void **state)
                                         .payload = tw_text("new"),
                                         .every_ms = every_ms,
                                         .times = every_ms > 0 ? 6 : 0,
-                                        .missed = TW_MISSED_SKIP,
+                                        .missed = every_ms > 0 ? TW_MISSED_SKIP : 0,
                                         .tries = 4,
                                         .backoff_ms = 11,
                                         .factor = 150,
@@ -428,8 +428,8 @@ static void keepdue_in_sql_is_as_in_c(void **state)
         snprintf(sql, sizeof sql,
                  "INSERT INTO tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms,"
                  " factor, backoff_max_ms, jitter, max_late_ms, condition)"
-                 " VALUES ('q', 's', 90, x'6e6577', %s, 'skip', 4, 11, 1.5, 99, 7, 30, 'KEEPDUE')",
-                 every_ms > 0 ? "20, 6" : "NULL, NULL");
+                 " VALUES ('q', 's', 90, x'6e6577', %s, 4, 11, 1.5, 99, 7, 30, 'KEEPDUE')",
+                 every_ms > 0 ? "20, 6, 'skip'" : "NULL, NULL, NULL");
         other_ask(db, sql);
         snprintf(sql, sizeof sql,
                  "SELECT count(*) FROM (SELECT * FROM (%s) GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,"
@@ -511,6 +511,7 @@ static void bad_values_in_sql_are_named_with_their_range(void **state)
         {"('q', 'a', 1, NULL, 5, 0)", "tw_put: times: expected 1 to 9223372036854775807"},
         {"('q', 'a', 1, NULL, 5, -2)", "tw_put: times: expected 1 to 9223372036854775807"},
         {"('q', 'a', 1, NULL, 5, 0.5)", "tw_put: times: expected 1 to 9223372036854775807"},
+        {"('q', 'a', 1, NULL, NULL, NULL, 'skip')", "tw_put: missed: expected every_ms too"},
         {"('q', 'a', 1, NULL, 5, 2, 1)", "tw_put: missed: expected burst, skip or coalesce"},
         {"('q', 'a', 1, NULL, 5, 2, 'Burst')", "tw_put: missed: expected burst, skip or coalesce"},
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 0)", "tw_put: tries: expected 1 to 1000000"},
@@ -619,7 +620,7 @@ static void the_borders_of_the_ranges_are_taken(void **state)
         "(queue, id, due_ms, every_ms) VALUES ('q', 'a', 1, 1)",
         "(queue, id, due_ms, every_ms, times) VALUES ('q', 'a', 1, 1, '1')",
         "(queue, id, due_ms, every_ms, times) VALUES ('q', 'a', 1, NULL, NULL)",
-        "(queue, id, due_ms, missed) VALUES ('q', 'a', 1, 'burst')",
+        "(queue, id, due_ms, every_ms, missed) VALUES ('q', 'a', 1, 1, 'burst')",
         "(queue, id, due_ms, tries) VALUES ('q', 'a', 1, 1000000)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 3155760000000.0)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 1)",

@@ -609,6 +609,8 @@ static void bad_arguments_are_named_with_their_range(void **state)
             "times is '9223372036854775808': expected 0 to 9223372036854775807");
     refused(store, (struct tw_store_delayed){.missed = (enum tw_missed)3},
             "missed is '3': expected burst, skip or coalesce");
+    refused(store, (struct tw_store_delayed){.missed = TW_MISSED_SKIP},
+            "missed is skip: expected every_ms too");
     refused(store, (struct tw_store_delayed){.tries = 1000001}, "tries is '1000001': expected 0 to 1000000");
     refused(store, (struct tw_store_delayed){.backoff_ms = 3155760000001},
             "backoff_ms is '3155760000001': expected 0 to 3155760000000");

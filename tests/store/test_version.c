@@ -63,7 +63,7 @@ static void put_old(struct tw_store *store, sqlite3 *db, const struct old *old)
                                     .due_ms = old->due_ms,
                                     .every_ms = old->every_ms,
                                     .times = old->times,
-                                    .missed = old->missed,
+                                    .missed = old->every_ms > 0 ? old->missed : 0,
                                     .tries = old->tries,
                                     .backoff_ms = old->backoff_ms,
                                     .max_late_ms = old->max_late_ms};

@@ -96,7 +96,8 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
         sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->every_ms);
     if (task->every_ms > 0 && task->times > 0 && task->times != TW_FOREVER)
         sqlite3_bind_int64(statement, 7, (sqlite3_int64)task->times);
-    sqlite3_bind_text(statement, 8, policies[task->missed], -1, SQLITE_STATIC);
+    if (task->every_ms > 0)
+        sqlite3_bind_text(statement, 8, policies[task->missed], -1, SQLITE_STATIC);
     if (task->max_late_ms > 0 && task->max_late_ms != TW_FOREVER)
         sqlite3_bind_int64(statement, 11,
                            task->max_late_ms == TW_STORE_ON_TIME ? 0 : (sqlite3_int64)task->max_late_ms);

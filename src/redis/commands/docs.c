@@ -72,12 +72,12 @@ WATCHED(promote)
 /* The options that TW.PUT and TW.SEND share. */
 #define OPTIONS                                                                                                \
     CONDITION, MAYBE("keepdue", "KEEPDUE", PURE_TOKEN),                                                        \
-        GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),         \
-        {.name = "missed",                                                                                     \
-         .token = "MISSED",                                                                                    \
-         .type = REDISMODULE_ARG_TYPE_ONEOF,                                                                   \
-         .flags = OPTIONAL,                                                                                    \
-         .subargs = ARGS(WORD("burst", "burst"), WORD("skip", "skip"), WORD("coalesce", "coalesce"))},         \
+        GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER),          \
+              {.name = "missed",                                                                               \
+               .token = "MISSED",                                                                              \
+               .type = REDISMODULE_ARG_TYPE_ONEOF,                                                             \
+               .flags = OPTIONAL,                                                                              \
+               .subargs = ARGS(WORD("burst", "burst"), WORD("skip", "skip"), WORD("coalesce", "coalesce"))}),  \
         MAYBE("max-late-ms", "MAXLATE", INTEGER), MAYBE("tries", "TRIES", INTEGER),                            \
         GROUP("backoff", BLOCK, OPTIONAL, VALUE("first-ms", "BACKOFF", INTEGER), ARG("factor", DOUBLE),        \
               ARG("max-ms", INTEGER)),                                                                         \

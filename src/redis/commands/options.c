@@ -253,6 +253,9 @@ static bool options_fit(RedisModuleCtx *ctx, const struct tw__redis_filing *fili
 {
     if ((filing->seen & OF_TIMES) && !(filing->seen & OF_EVERY))
         return tw__redis_refuse(ctx, "ERR TIMES is %" PRIu64 ": expected EVERY too", filing->times);
+    if ((filing->seen & OF_MISSED) && !(filing->seen & OF_EVERY))
+        return tw__redis_refuse(ctx, "ERR MISSED is %s: expected EVERY too",
+                                tw__task_missed_name((enum tw_missed)filing->plan.missed));
     if ((filing->seen & OF_MAXLEN) && filing->plan.kind != TW__REDIS_STREAM)
         return tw__redis_refuse(ctx, "ERR target is a LIST: expected a STREAM with MAXLEN");
     return true;

@@ -251,7 +251,7 @@ def test_maxlen(r, maxlen):
     (("MISSED", "coalesce", "MAXLATE", 0), "coalesce", 0), (("MAXLATE", 5000), "coalesce", 5000),
     (("MAXLATE", 3155760000000, "MISSED", "burst"), "burst", 3155760000000)])
 def test_missed_and_max_late(r, words, missed, max_late):
-    add(r, "a", *words)
+    add(r, "a", *words, "EVERY", 1000)
     found = task(r, "s", "a")
     assert (found["missed"], found["max-late"]) == (missed, max_late)
 

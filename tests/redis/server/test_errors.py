@@ -182,6 +182,7 @@ def test_an_unknown_word(server, raw, words, fragments):
     case((*IN, "NX", "MAXLEN"), "MAXLEN"),
     case((*IN, "MAXLATE"), "MAXLATE"),
     case((*IN, "TIMES", "5", *PAYLOAD), "TIMES is 5: expected EVERY too"),
+    case((*IN, "MISSED", "BURST", *PAYLOAD), "MISSED is burst: expected EVERY too"),
     case((*IN, "PAYLOAD", "f"), "PAYLOAD"),
     case((*IN, "PAYLOAD", "f", "v", "g"), "PAYLOAD"),
     case((*IN, "LIST", "PAYLOAD", "f", "v"), "PAYLOAD has 2 values: expected one for a LIST"),

@@ -289,9 +289,9 @@ def test_a_list_may_repeat(r):
 
 # Late
 
-def test_burst_delivers_what_is_late(r):
+def test_what_is_late_is_delivered(r):
     paused(r, 300, ("s", "q", "a", "IN", 10, "PAYLOAD", "f", "v"),
-           ("s", "q", "b", "IN", 20, "MISSED", "burst", "PAYLOAD", "f", "v"))
+           ("s", "q", "b", "IN", 20, "PAYLOAD", "f", "v"))
     wait_until(lambda: delivered(r, "q") == ["a", "b"])
 
 
@@ -450,11 +450,6 @@ def test_two_thousand_milliards_of_missed_periods_are_passed_over_at_once(server
     assert found == sorted(set(found))
     if words != ("MISSED", "skip"):  # With this period skip makes few calls, or none.
         assert len(found) == 20 and before - 50 <= found[1] and found[-1] <= now_ms()
-
-
-def test_coalesce_of_a_task_that_does_not_repeat(r):
-    paused(r, 200, ("s", "q", "a", "IN", 10, "MISSED", "coalesce", "PAYLOAD", "f", "v"))
-    wait_until(lambda: delivered(r, "q") == ["a"])
 
 
 def test_late_is_what_a_server_that_was_down_makes_of_it(fleet):

@@ -401,9 +401,10 @@ class Play:
             [0, 0, rng.randrange(100, 300) if near else rng.randrange(1, 10**rng.randrange(1, 13))])
         times = rng.choice([rng.randrange(1, 5), -1 if not near or rng.random() < 0.2 else 3]) if every else 1
         kind, maxlen = rng.choice(["stream", "stream", "list"]), rng.choice([0, 0, 0, 5000, 100000])
-        missed, limit = rng.choice(["burst", "skip", "coalesce"]), rng.choice([-1, -1, rng.randrange(0, 400)])
+        missed = rng.choice(["burst", "skip", "coalesce"]) if every else "coalesce"
+        limit = rng.choice([-1, -1, rng.randrange(0, 400)])
         maxlen = maxlen if kind == "stream" else 0
-        parts = [] if missed == "coalesce" and rng.random() < 0.7 else [["MISSED", missed]]
+        parts = [] if not every or (missed == "coalesce" and rng.random() < 0.7) else [["MISSED", missed]]
         if limit >= 0:
             parts.append(["MAXLATE", limit])
         if every:

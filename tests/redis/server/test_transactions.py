@@ -379,8 +379,7 @@ def test_the_append_only_file_has_the_same_tasks(fleet, transaction):
     for i in range(20):
         add(pipe, f"{i}", "IN", HOUR + i)
     add(pipe, "*", "IN", HOUR, "EVERY", 7, "TIMES", 3, "MAXLEN", 5, "MAXLATE", 9)
-    pipe.execute_command("TW.SEND", "s", "l", "list", "IN", HOUR, "LIST", "MISSED", "coalesce", "PAYLOAD",
-                         "\x00v\r\n")
+    pipe.execute_command("TW.SEND", "s", "l", "list", "IN", HOUR, "LIST", "PAYLOAD", "\x00v\r\n")
     pipe.execute_command("TW.MOVE", "s", "3", "IN", 2 * HOUR)
     pipe.execute_command("TW.CANCEL", "s", "4", "5")
     pipe.execute_command("TW.PROMOTE", "s", "IDS", 3, "0", "1", "2")

@@ -114,7 +114,7 @@ def test_many_strings_in_a_payload(r):
     ("IN", HOUR, "TRIES", 1), ("IN", HOUR, "TRIES", 1000000), ("IN", HOUR, "BACKOFF", 1, 1, 1),
     ("IN", HOUR, "BACKOFF", CENTURY, 100, CENTURY, "JITTER", 100),
     ("IN", HOUR, "BACKOFF", 1, "1.00", 1, "JITTER", 0),
-    ("IN", HOUR, "MAXLATE", CENTURY), ("IN", HOUR, "MAXLATE", 0), ("IN", HOUR, "MISSED", "burst"),
+    ("IN", HOUR, "MAXLATE", CENTURY), ("IN", HOUR, "MAXLATE", 0), ("IN", HOUR, "EVERY", 1, "MISSED", "burst"),
     ("in", HOUR, "tries", 3, "missed", "coalesce", "every", 5, "backoff", 10, "1.5", 1000, "jitter", 5, "times",
      9)],
     ids=lambda words: " ".join(map(str, words)))

@@ -154,6 +154,7 @@ def test_an_id_of_no_bytes_or_of_too_many(stage, before, after, size):
     case((*IN, "NX", "EVERY", "5"), "PAYLOAD"),
     case((*IN, "NX", "PAYLOAD"), "PAYLOAD"),
     case((*IN, "TIMES", "5", *PAYLOAD), "TIMES is 5: expected EVERY too"),
+    case((*IN, "MISSED", "BURST", *PAYLOAD), "MISSED is burst: expected EVERY too"),
     case((*IN, "NX", "TRIES"), "TRIES has no value", "1 to 1000000"),
     case((*IN, "NX", "EVERY"), "EVERY has no value"),
     case((*IN, "MAXLATE"), "MAXLATE has no value"),
