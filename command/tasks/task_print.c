@@ -92,6 +92,7 @@ static void put_period(json_t *object, const struct tw_store_task *task)
     json_object_set_new(object, "every_ms", json_number(task->every_ms));
     json_object_set_new(object, "times", task->times == TW_FOREVER ? json_null() : json_number(task->times));
     json_object_set_new(object, "missed", json_string(tw__task_missed_name(task->missed)));
+    json_object_set_new(object, "missed_periods", json_number(task->missed_periods));
 }
 
 static void put_waits(json_t *object, const struct tw_store_task *task)

@@ -13,7 +13,7 @@ from harness import PATIENCE, ROOT, now_ms, wait_until
 
 from frameworks import Page, Seen, Worker, environment, move_to, url_of
 
-LATER, RETRY = "tickwheel:schedule", "tickwheel:retry"
+LATER, RETRY = "tickwheel:queue", "tickwheel:retry"
 HOUR = 3600
 
 # Jobs of the tests. Sidekiq adds up to ten seconds to each retry at random, so the tests set the delay.

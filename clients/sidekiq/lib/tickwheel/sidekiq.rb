@@ -25,7 +25,7 @@ module Tickwheel
     VERSION = "1.0.0"
 
     # Sidekiq's sorted sets, each with the module's queue that takes its place.
-    QUEUES = {"schedule" => "tickwheel:schedule", "retry" => "tickwheel:retry"}.freeze
+    QUEUES = {"schedule" => "tickwheel:queue", "retry" => "tickwheel:retry"}.freeze
     PAGE = 1000
 
     # Moves a job from a sorted set to the module's queue, unless a poller has taken it from the set. TW.SEND
