@@ -20,7 +20,7 @@ class Store:
 
     def __enter__(self):
         self.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
+                                        encoding="utf-8", errors="surrogateescape")
         return self
 
     def __exit__(self, *_):

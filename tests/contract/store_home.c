@@ -447,14 +447,25 @@ static void set_member(struct tw_store_change *change, char *word)
         task->payload = (struct tw_bytes){"", number_of(value)}; /* it is refused before anybody reads it */
 }
 
-/* Makes a change whose members are given one by one, also members that no scenario names. */
+/* Makes a change whose members are given one by one, also members that no scenario names. `max_payload=N` before
+ * them opens the file once more, with this limit. */
 static void apply(const struct verb *verb)
 {
     struct tw_store_change change = {.verb = TW_STORE_VERB_PUT, .task = {.queue = "q", .id = tw_text("a")}};
-    for (int i = 1; i < verb->words; i++)
+    struct tw_store *usual = home.store;
+    char *limit = verb->words > 1 ? strchr(verb->word[1], '=') : NULL;
+    bool limited = limit != NULL && strncmp(verb->word[1], "max_payload", (size_t)(limit - verb->word[1])) == 0;
+    struct tw_store_options options = {.max_payload = limited ? number_of(limit + 1) : 0};
+    char message[256];
+    if (limited && tw_store_open(&home.store, home.path, &options, message, sizeof message) != 0)
+        refuse("the file is not opened", message);
+    for (int i = limited ? 2 : 1; i < verb->words; i++)
         set_member(&change, verb->word[i]);
     int error = tw_store_apply(home.store, &change, 1);
     tell(error != 0 ? error : 1);
+    if (limited)
+        tw_store_close(home.store);
+    home.store = usual;
 }
 
 /* ---- the lines ------------------------------------------------------------------------------------------- */
