@@ -27,6 +27,7 @@ struct tw__store_writer {
 struct tw__store_reader {
     struct tw__store_db db;
     pthread_mutex_t lock;
+    bool set;                   /* the connection has its settings, since the first look */
     _Atomic uintptr_t snapshot; /* its thread; 0: there is none */
     int ended;                  /* the error of a look that has ended the snapshot's transaction; 0: none has */
     char message[TW_STORE_MESSAGE_SIZE];

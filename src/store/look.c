@@ -12,6 +12,7 @@
 
 #include "change.h"
 #include "lock.h"
+#include "open.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -88,12 +89,24 @@ void tw__store_show_task(struct tw_store_task *task, tw_store_visit_fn *visit, v
 
 /* ---- one look -------------------------------------------------------------------------------------------- */
 
-/* Begins a transaction for the looks of this thread. Returns: 0 or an error; end_looks() follows each. */
-static int begin_looks(struct tw__store_reader *reader, int *cancelled)
+/* Gives the connection its settings before the first look. */
+static int get_settings(const struct tw_store *store)
 {
+    struct tw__store_reader *reader = store->reader;
+    int error = reader->set ? 0 : tw__store_set(&reader->db, &store->options);
+    reader->set = error == 0;
+    return error;
+}
+
+/* Begins a transaction for the looks of this thread. Returns: 0 or an error; end_looks() follows each. */
+static int begin_looks(const struct tw_store *store, int *cancelled)
+{
+    struct tw__store_reader *reader = store->reader;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancelled); /* `visit` may have a point of cancellation */
     pthread_mutex_lock(&reader->lock);
-    int error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
+    int error = get_settings(store);
+    if (error == 0)
+        error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
     return error == 0 ? tw__store_db_begin_seq(&reader->db) : error;
 }
 
@@ -121,7 +134,7 @@ int tw__store_look(const struct tw_store *store, int (*work)(struct tw__store_db
             reader->ended = error;
         return error == 0 ? 0 : tw__store_failed(store, error, reader->message);
     }
-    error = begin_looks(reader, &cancelled);
+    error = begin_looks(store, &cancelled);
     if (error == 0)
         error = work(&reader->db, arg);
     return end_looks(store, error, cancelled);
@@ -133,7 +146,7 @@ int tw_store_snapshot(const struct tw_store *store, tw_store_looks_fn *looks, vo
     int cancelled;
     TW_ASSERT(store->pid == getpid());
     TW_ASSERT(atomic_load(&reader->snapshot) != (uintptr_t)pthread_self());
-    int error = begin_looks(reader, &cancelled);
+    int error = begin_looks(store, &cancelled);
     if (error == 0) {
         reader->ended = 0;
         atomic_store(&reader->snapshot, (uintptr_t)pthread_self());

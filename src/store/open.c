@@ -181,7 +181,8 @@ static int explain_reading(struct tw__store_db *db, int error, const char *path)
                                "%s: the folder of the file, where SQLite makes its log", strerror(number));
 }
 
-int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
+/* Opens a connection, and notes which file it has. */
+static int connect_to(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                 SQLITE_OPEN_PRIVATECACHE;
@@ -200,20 +201,44 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     db->busy_ms = options->busy_ms;
     if (sqlite3_db_readonly(db->db, "main") == 1)
         return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
-    error = check_mode(db, options);
+    return 0;
+}
+
+/* Ends an opening, after the first reading, which has had this error. */
+static int end_open(struct tw__store_db *db, int error, const char *path)
+{
     if (error == TW_EIO || error == TW_EREADONLY)
         error = explain_reading(db, error, path);
     if (error == 0)
         error = tw__store_db_identify_log(db);
-    if (error == 0) {
-        char settings[sizeof PRAGMAS + sizeof "NORMAL" + 3 * sizeof "2147483647"];
-        sqlite3_snprintf(sizeof settings, settings, PRAGMAS,
-                         options->flags & TW_STORE_OPEN_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES,
-                         TW__STORE_LOG_MAX);
-        error = tw__store_db_exec(db, settings, "settings");
-    }
     if (error == 0) /* a rollback must not need memory */
         tw__store_db_statement(db, TW__STORE_ROLLBACK, &error);
+    return error;
+}
+
+int tw__store_set(struct tw__store_db *db, const struct tw_store_options *options)
+{
+    char settings[sizeof PRAGMAS + sizeof "NORMAL" + 3 * sizeof "2147483647"];
+    sqlite3_snprintf(sizeof settings, settings, PRAGMAS,
+                     options->flags & TW_STORE_OPEN_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES,
+                     TW__STORE_LOG_MAX);
+    return tw__store_db_exec(db, settings, "settings");
+}
+
+int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
+{
+    int error = connect_to(db, path, options);
+    if (error == 0)
+        error = end_open(db, check_mode(db, options), path);
+    return error == 0 ? tw__store_set(db, options) : error;
+}
+
+int tw__store_open_further(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
+{
+    char version[32];
+    int error = connect_to(db, path, options);
+    if (error == 0) /* the only questions that do without the schema are those for a number of the first page */
+        error = end_open(db, ask_text(db, "PRAGMA schema_version", version, sizeof version), path);
     return error;
 }
 

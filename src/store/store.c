@@ -58,7 +58,7 @@ static int open_both(struct tw_store *store, const char *path, char *message, si
     if (error == 0)
         error = tw__store_open_tables(writer, &store->options);
     if (error == 0)
-        error = tw__store_open(reader, path, &store->options);
+        error = tw__store_open_further(reader, path, &store->options);
     if (error == 0) /* the reader may have opened another file, which has replaced this one meanwhile */
         error = tw__store_db_check_files(writer);
     bind_message(writer, store->writer.message, sizeof store->writer.message);

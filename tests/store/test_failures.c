@@ -219,10 +219,11 @@ static const struct call calls[] = {
     {"purge", purge_dead, NULL},
 };
 
-/* Every statement is prepared anew, but for the rollback, as after opening. */
+/* As after opening: each statement is prepared anew, but for the rollback, and the reader gets its settings. */
 static void forget_statements(struct tw_store *store)
 {
     struct tw__store_db *dbs[] = {&store->writer.db, &store->reader->db};
+    store->reader->set = false;
     for (int i = 0; i < 2; i++) {
         int error;
         tw__store_db_fini(dbs[i]);
