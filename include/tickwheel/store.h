@@ -351,8 +351,9 @@ struct tw_store_task {
     struct tw_bytes id;
     enum tw_state state;       /* a task that waits is TW_STATE_READY as soon as next_ms has passed */
     uint64_t due_ms, revision; /* due_ms: the time of this period, the same in each attempt */
-    /* When it can be taken next: due_ms, or later for a retry, or earlier if it was promoted. Of a leased or
-     * dead task it is as before that, and of a task that is `replaced` it is the new task's. */
+    /* When it can be taken next: due_ms, or later for a retry, or earlier if it was promoted. Of a dead task,
+     * and of one that a handler has, it is as before that, and of a task that is `replaced` it is the new
+     * task's. Of a task that a program has taken in SQL it is the end of its lease. */
     uint64_t next_ms;
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
@@ -360,7 +361,7 @@ struct tw_store_task {
     uint32_t tries, attempt; /* attempt: the number of the attempt under way, or of the last one; 0: none yet */
     bool replaced;           /* this task stands behind the attempt that is under way, of an older one */
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
-    uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
+    uint32_t lapses;         /* how many of them have lapsed: their run or lease had ended. They cost no try */
     /* How it is tried again, as in the put. A member that the put has left out is as the file has it now. */
     uint64_t backoff_ms, backoff_max_ms;
     uint32_t factor, jitter;
@@ -611,7 +612,7 @@ struct tw_store_info {
     uint64_t taken;     /* attempts that have begun */
     uint64_t done;      /* attempts that ended by TW_ANSWER_DONE */
     uint64_t failed;    /* attempts that ended by TW_ANSWER_RETRY or TW_ANSWER_DEAD */
-    uint64_t lapsed;    /* attempts of earlier runs that it has ended */
+    uint64_t lapsed;    /* attempts of earlier runs, and leases of programs, that it has ended */
     uint64_t back;      /* attempts that were given back */
     uint64_t died;      /* tasks and periods that became dead */
     uint64_t dropped;   /* tasks and periods that were later than max_late_ms */

@@ -9,6 +9,9 @@
  * row, and the end of the attempt clears it (claim.c). Example: a task is put for tomorrow while its first
  * attempt is under way. Its row has `attempt` 0 and `replaced` 1 until the handler has answered.
  *
+ * Or a program has taken the task by tw_take. That is rare, so the statement leaves such a row alone, and
+ * others go on: a lease that has run out ends first, and behind one that lasts stands the new task.
+ *
  * A put with KEEPDUE mostly leaves the times alone (keepdue.h). Then the row keeps its number and its place: a
  * runner that has loaded the number reads the new options when it claims the task.
  *
@@ -246,6 +249,7 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
 struct found {
     enum tw__task_stage stage;
     bool repeats;
+    bool held, over; /* a program has taken it by tw_take; and its lease has run out */
     uint64_t due_ms;
 };
 
@@ -265,7 +269,7 @@ static enum tw__task_stage read_stage(sqlite3_stmt *row)
     return sqlite3_column_int64(row, 3) > 0 ? TW__TASK_REPLACED : TW__TASK_TAKEN;
 }
 
-static int find_row(struct tw__store_db *db, const struct tw_store_delayed *task, struct found *found)
+static int read_row(struct tw__store_db *db, const struct tw_store_delayed *task, struct found *found)
 {
     int error = 0;
     *found = (struct found){0};
@@ -276,8 +280,20 @@ static int find_row(struct tw__store_db *db, const struct tw_store_delayed *task
     while (tw__store_db_next(db, statement, "look a task up", &error))
         *found = (struct found){.stage = read_stage(statement),
                                 .repeats = sqlite3_column_int64(statement, 4) > 0,
+                                .held = sqlite3_column_int64(statement, 5) != 0,
+                                .over = sqlite3_column_int64(statement, 6) != 0,
                                 .due_ms = (uint64_t)sqlite3_column_int64(statement, 0)};
     return error;
+}
+
+/* Looks a task up. If its lease has run out, the attempt lapses before. */
+static int find_row(struct tw__store_db *db, const struct tw_store_delayed *task, struct found *found)
+{
+    int error = read_row(db, task, found);
+    if (error != 0 || !found->over)
+        return error;
+    error = tw__store_db_lapse(db, task->queue, task->id.data, task->id.size);
+    return error == 0 ? read_row(db, task, found) : error;
 }
 
 static bool is_met(const struct tw_store_change *change, const struct found *found)
@@ -358,6 +374,38 @@ static int renew_row(struct tw__store_db *db, const struct tw_store_delayed *tas
     return tw__store_db_run(db, statement, "put");
 }
 
+/* Gives the task a new due time, by MOVE, or by MOVE_BEHIND if a program has it: then it stands behind the
+ * attempt. */
+static int move_row(struct tw__store_db *db, enum tw__store_statement which,
+                    const struct tw_store_delayed *task, uint64_t due_ms)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
+    if (statement == NULL)
+        return error;
+    bind_name(db, statement, 1, 2, task);
+    tw__store_bind_number(db, statement, 3, db->seq + 1);
+    tw__store_bind_number(db, statement, 4, due_ms);
+    if (which == TW__STORE_MOVE)
+        tw__store_bind_number(db, statement, 5, tw__store_place(db, due_ms, tw_store_now()));
+    error = tw__store_db_run(db, statement, "move");
+    db->seq += error == 0 && sqlite3_changes(db->db) > 0;
+    return error;
+}
+
+/* A put of a task that a program has. While the lease lasts, the new task stands behind the attempt. */
+static int put_held(struct tw__store_db *db, const struct tw_store_delayed *task, uint64_t due_ms,
+                    uint64_t now_ms)
+{
+    struct found found;
+    int error = find_row(db, task, &found);
+    if (error == 0 && !found.held)
+        return put_row(db, task, due_ms, now_ms);
+    if (error == 0)
+        error = move_row(db, TW__STORE_MOVE_BEHIND, task, due_ms);
+    return error == 0 ? renew_row(db, task) : error;
+}
+
 /* A put whose condition is met. A file has no targets, so no task comes from elsewhere. */
 static int put_found(struct tw__store_db *db, const struct tw_store_change *change, const struct found *found)
 {
@@ -368,7 +416,9 @@ static int put_found(struct tw__store_db *db, const struct tw_store_change *chan
         how = tw__task_keepdue(found->stage, found->repeats && task->every_ms > 0, false);
     if (how == TW__TASK_KEEPDUE_IN_PLACE)
         return renew_row(db, task);
-    return put_row(db, task, how == TW__TASK_KEEPDUE_NOW ? now_ms : task->due_ms, now_ms);
+    uint64_t due_ms = how == TW__TASK_KEEPDUE_NOW ? now_ms : task->due_ms;
+    int error = put_row(db, task, due_ms, now_ms);
+    return error != 0 || sqlite3_changes(db->db) > 0 ? error : put_held(db, task, due_ms, now_ms);
 }
 
 static int change_put(struct tw__store_db *db, struct tw_store_change *change)
@@ -381,28 +431,13 @@ static int change_put(struct tw__store_db *db, struct tw_store_change *change)
     return change->made ? put_found(db, change, &found) : 0;
 }
 
-static int move_row(struct tw__store_db *db, const struct tw_store_delayed *task)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_MOVE, &error);
-    if (statement == NULL)
-        return error;
-    bind_name(db, statement, 1, 2, task);
-    tw__store_bind_number(db, statement, 3, db->seq + 1);
-    tw__store_bind_number(db, statement, 4, task->due_ms);
-    tw__store_bind_number(db, statement, 5, tw__store_place(db, task->due_ms, tw_store_now()));
-    error = tw__store_db_run(db, statement, "move");
-    db->seq += error == 0 && sqlite3_changes(db->db) > 0;
-    return error;
-}
-
 /* Without a condition the update itself finds the task, and most moves find one. */
 static int change_move(struct tw__store_db *db, struct tw_store_change *change)
 {
     struct found found;
     int error = 0;
     if (change->conditions == 0) {
-        error = move_row(db, &change->task);
+        error = move_row(db, TW__STORE_MOVE, &change->task, change->task.due_ms);
         change->made = true;
         if (error != 0 || sqlite3_changes(db->db) > 0)
             return error;
@@ -416,7 +451,10 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
         return 0;
     }
     change->made = is_met(change, &found);
-    return change->made ? move_row(db, &change->task) : 0;
+    if (!change->made)
+        return 0;
+    return move_row(db, found.held ? TW__STORE_MOVE_BEHIND : TW__STORE_MOVE, &change->task,
+                    change->task.due_ms);
 }
 
 static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, struct tw_store_change *change)
@@ -434,12 +472,16 @@ static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, s
 /* Nobody has most tasks, and their row goes without a temporary table for its run. */
 static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
 {
+    struct found found;
     change->found = TW_CANCEL_DONE;
     int error = cancel_row(db, TW__STORE_CANCEL, change);
     if (error != 0 || sqlite3_changes(db->db) > 0)
         return error;
     change->found = TW_CANCEL_GONE;
-    return cancel_row(db, TW__STORE_CANCEL_TAKEN, change);
+    error = find_row(db, &change->task, &found);
+    if (error == 0 && found.held)
+        error = cancel_row(db, TW__STORE_CANCEL_LEASE, change);
+    return error == 0 && found.stage != TW__TASK_NONE ? cancel_row(db, TW__STORE_CANCEL_TAKEN, change) : error;
 }
 
 static int make_change(struct tw__store_db *db, struct tw_store_change *change)

@@ -24,6 +24,14 @@
  * the tokens of all of them (TW__STORE_STEP). The statement of the answers asks for the token, the run and the
  * queue of each row, but not for its id: no other row of this number has the token. If it has found fewer rows
  * than answers, each of these tasks may have been replaced, as above.
+ *
+ * Other programs may take tasks of the same file, by tw_take of schema.sql. No claim finds such a row, because
+ * its `replaced` is not 0. When the lease has run out, the run ends it by the same statements as a program.
+ * The programs do the same with the claims of a run that has not said for 30 seconds that it is alive: its
+ * answers find no rows then. Example: a run is stopped (SIGSTOP) for a minute. Others take its tasks meanwhile,
+ * and the jobs that it had begun end without effect. (Rejected: that a put, a move or a cancel does so too.
+ * When a computer wakes from sleep, the first put of the run's own program would end its running attempts. And
+ * nobody waits for these verbs: before a task is given out, a take or the next run has ended the old attempt.)
  */
 #include "claim.h"
 
@@ -261,15 +269,18 @@ static int write_answers(struct tw__store_db *db, struct tw__store_batch *batch)
 /* ---- the order ------------------------------------------------------------------------------------------- */
 
 /* The clock has gone back. Tasks that were filed late have a place that lies ahead now, though they may be
- * taken: they get the place of tasks that are filed now, in their old order. */
+ * taken: they get the place of tasks that are filed now, in their old order. And no lease is longer than it was
+ * made. */
 int tw__store_place_again(struct tw__store_db *db, void *arg)
 {
-    const uint64_t numbers[] = {tw_store_now(), db->clock_ms};
+    uint64_t now_ms = tw_store_now();
     (void)arg;
-    if (db->clock_ms <= numbers[0])
+    if (db->clock_ms <= now_ms)
         return 0;
-    db->clock_ms = numbers[0];
-    return tw__store_db_write(db, TW__STORE_PLACE_AGAIN, "file tasks again", numbers, 2);
+    int error = tw__store_db_write_meta(db);
+    if (error == 0)
+        error = tw__store_db_write(db, TW__STORE_PLACE_AGAIN, "file tasks again", &now_ms, 1);
+    return error == 0 ? tw__store_db_read_meta(db) : error;
 }
 
 /* ---- the end of earlier runs ----------------------------------------------------------------------------- */
@@ -335,6 +346,67 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_l
     return error == 0 ? end_old_attempts(db, run, now_ms, lapses) : error;
 }
 
+/* ---- leases of programs ---------------------------------------------------------------------------------- */
+
+/* The task of a lease becomes a job, for the news, if it dies of the lapse. */
+static int bury_with_lease(struct tw__store_db *db, sqlite3_stmt *row, struct tw__store_job **dead)
+{
+    struct tw_store_task task;
+    int error = tw__store_read_task(db, row, 0, &task);
+    if (error != 0 || task.replaced || !tw__task_lapse_kills(task.lapses + 1))
+        return error;
+    *dead = tw__store_job_new(&task, NULL);
+    if (*dead == NULL)
+        return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
+    (*dead)->job.attempt = task.attempt;
+    tw_job_fail(&(*dead)->job, "the lease ran out");
+    return 0;
+}
+
+/* Ends a lease. If somebody has removed its task, nothing has lapsed. */
+static int end_lease(struct tw__store_db *db, sqlite3_stmt *lease, struct tw__store_lapses *lapses,
+                     struct tw__store_job **dead)
+{
+    int error = 0;
+    const char *queue = (const char *)sqlite3_column_text(lease, 0);
+    const void *id = sqlite3_column_blob(lease, 1);
+    size_t size = (size_t)sqlite3_column_bytes(lease, 1);
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_GET, &error);
+    if (row == NULL)
+        return error;
+    tw__store_bind_text(db, row, 1, queue);
+    tw__store_bind_blob(db, row, 2, id, size);
+    while (tw__store_db_next(db, row, "look a task up", &error)) {
+        error = bury_with_lease(db, row, dead);
+        lapses->count++;
+    }
+    return error == 0 ? tw__store_db_lapse(db, queue, id, size) : error;
+}
+
+/* A lease that has ended has left the table, so the statement that reads never comes to it again. */
+int tw__store_end_leases(struct tw__store_db *db, void *arg)
+{
+    struct tw__store_leases *leases = arg;
+    struct tw__store_job **died = &leases->lapses.died;
+    int error = 0;
+    tw__store_jobs_free(leases->lapses.died);
+    leases->lapses = (struct tw__store_lapses){0};
+    leases->gone_back = leases->seen != NULL && tw__store_db_has_gone_back(db, leases->seen);
+    if (leases->gone_back)
+        return 0;
+    sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_RAN_OUT, &error);
+    if (rows == NULL)
+        return error;
+    tw__store_bind_number(db, rows, 1, tw_store_now());
+    tw__store_bind_number(db, rows, 2, TW__TASK_DROPS_MAX);
+    while (tw__store_db_next(db, rows, "look for leases", &error)) {
+        error = end_lease(db, rows, &leases->lapses, died);
+        died = *died != NULL ? &(*died)->next : died;
+    }
+    sqlite3_reset(rows);
+    return error;
+}
+
 /* ---- the number of the run ------------------------------------------------------------------------------- */
 
 /* Gives the tasks of all jobs another number. A restored file may not have some of them. */
@@ -347,6 +419,13 @@ static int keep_tasks(struct tw__store_db *db, const struct tw__store_table *tab
     return error;
 }
 
+/* Says until when the run wants to be alive. Programs cannot see its lock, and end its attempts after that. */
+static int say_alive(struct tw__store_db *db, uint64_t until_ms)
+{
+    tw__store_note_time(db, until_ms - TW__STORE_ALIVE_MS);
+    return tw__store_db_write(db, TW__STORE_SET_UNTIL, "write tw_meta", &until_ms, 1);
+}
+
 int tw__store_count_run(struct tw__store_db *db, void *arg)
 {
     int error = 0;
@@ -356,8 +435,11 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
         return error;
     while (tw__store_db_next(db, row, "write tw_meta", &error)) {
         uint64_t run = (uint64_t)sqlite3_column_int64(row, 0);
-        count->seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored};
+        count->seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored, db->backs};
     }
+    count->until_ms = tw_store_now() + TW__STORE_ALIVE_MS;
+    if (error == 0)
+        error = say_alive(db, count->until_ms);
     if (error == 0)
         error = tw__store_place_again(db, NULL);
     if (error == 0)
@@ -595,6 +677,13 @@ static int write_claims(struct tw__store_db *db, const struct tw__store_batch *b
     return error;
 }
 
+/* Does so if there are jobs. `idle`: none was under way before this commit. */
+static int write_until(struct tw__store_db *db, struct tw__store_batch *batch, bool idle)
+{
+    batch->renewed = batch->until_ms > 0 && (batch->called > 0 || !idle);
+    return batch->renewed ? say_alive(db, batch->until_ms) : 0;
+}
+
 /* A backup was restored into the file since the last look, or the file was marked. This transaction neither
  * claims nor answers: it would raise `changes`, and then the next look could not tell. */
 static int check_state(struct tw__store_db *db, struct tw__store_batch *batch)
@@ -636,6 +725,8 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
         error = write_claims(db, batch);
     if (error == 0)
         error = write_answers(db, batch);
+    if (error == 0)
+        error = write_until(db, batch, idle);
     note_commit(db, batch, changes_before);
     batch->room = room;
     batch->idle = idle;

@@ -11,6 +11,9 @@
 
 enum { TW__STORE_CLAIMS = 256 }; /* of one commit */
 
+/* For so long a run says that it is alive, in until_ms of tw_meta. It says so again when so much is left. */
+enum { TW__STORE_ALIVE_MS = 30000, TW__STORE_RENEW_MS = 20000 };
+
 /* The jobs under way, by queue and id. */
 struct tw__store_table {
     struct tw__store_job **jobs;
@@ -52,8 +55,10 @@ struct tw__store_batch {
     uint64_t damaged;                   /* the number of a row that is damaged; 0: none is. Set by the work */
     char damage[TW_STORE_MESSAGE_SIZE]; /* the news of it */
     bool gone_back;                     /* the file is not a later state of the one that was seen */
+    bool renewed;                       /* the file has until_ms. Set by the work */
     const struct tw__store_seen *seen;  /* the numbers of the last look, and `changes` of our last commit */
     uint64_t changes;                   /* the same after this one. Set by the work */
+    uint64_t until_ms;                  /* for tw_meta, if jobs are under way; 0: it has a good one */
     uint64_t now_ms;
     const struct tw__store_table *table;
     const volatile uint32_t *count;   /* of the commits to the file; NULL: it is not known */
@@ -73,6 +78,7 @@ struct tw__store_lapses {
 struct tw__store_count {
     const struct tw__store_table *table; /* its jobs, if it has had another number */
     struct tw__store_seen seen;          /* the numbers of the file, with this one */
+    uint64_t until_ms;                   /* of tw_meta */
     struct tw__store_lapses lapses;
 };
 
@@ -86,6 +92,17 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run);
  * transaction that was rolled back, are freed. The caller frees these, also after an error. Returns: 0, or an
  * error of SQLite. */
 int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_lapses *lapses);
+
+/* The leases of programs that have run out. */
+struct tw__store_leases {
+    const struct tw__store_seen *seen; /* the numbers of the last look; NULL: of no matter */
+    bool gone_back;                    /* the file is not a later state of that one, and no lease has ended */
+    struct tw__store_lapses lapses;
+};
+
+/* Ends leases that have run out, the first ones, at most TW__TASK_DROPS_MAX; a tw__store_work_fn with a struct
+ * tw__store_leases. The caller frees the lapses, also after an error. */
+int tw__store_end_leases(struct tw__store_db *db, void *leases);
 
 /* Mends the order after the clock was set back; a tw__store_work_fn. */
 int tw__store_place_again(struct tw__store_db *db, void *arg);

@@ -513,6 +513,7 @@ static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
     db->changes = (uint64_t)sqlite3_column_int64(meta, 3);
     db->restored = (uint64_t)sqlite3_column_int64(meta, 4);
     db->clock_ms = (uint64_t)sqlite3_column_int64(meta, 6);
+    db->backs = (uint64_t)sqlite3_column_int64(meta, 12);
     read_defaults(db, meta);
     db->seq = most > db->seq ? most : db->seq;
     if (db->seq >= SEQ_END)
@@ -521,9 +522,10 @@ static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
     return 0;
 }
 
-static int read_meta(struct tw__store_db *db)
+int tw__store_db_read_meta(struct tw__store_db *db)
 {
     int error = 0;
+    db->next_changes = 0;
     sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
     if (meta == NULL)
         return error;
@@ -540,9 +542,8 @@ static int read_meta(struct tw__store_db *db)
 
 int tw__store_db_begin_seq(struct tw__store_db *db)
 {
-    db->next_changes = 0;
     db->rows = sqlite3_total_changes(db->db);
-    int error = read_meta(db);
+    int error = tw__store_db_read_meta(db);
     return tw__store_db_explain(db, error);
 }
 
@@ -556,12 +557,29 @@ uint64_t tw__store_db_next_changes(struct tw__store_db *db)
     return db->next_changes;
 }
 
+int tw__store_db_write_meta(struct tw__store_db *db)
+{
+    const uint64_t numbers[] = {db->seq, tw__store_db_next_changes(db), db->clock_ms};
+    return tw__store_db_write(db, TW__STORE_SET_META, "write tw_meta", numbers, 3);
+}
+
 int tw__store_db_end_seq(struct tw__store_db *db)
 {
     if (db->seq == db->written_seq && db->rows == sqlite3_total_changes(db->db))
         return 0;
-    const uint64_t numbers[] = {db->seq, tw__store_db_next_changes(db), db->clock_ms};
-    return tw__store_db_write(db, TW__STORE_SET_META, "write tw_meta", numbers, 3);
+    return tw__store_db_write_meta(db);
+}
+
+int tw__store_db_lapse(struct tw__store_db *db, const char *queue, const void *id, size_t size)
+{
+    int error = tw__store_db_write_meta(db);
+    sqlite3_stmt *statement = error == 0 ? tw__store_db_statement(db, TW__STORE_LAPSE, &error) : NULL;
+    if (statement == NULL)
+        return error;
+    tw__store_bind_text(db, statement, 1, queue);
+    tw__store_bind_blob(db, statement, 2, id, size);
+    error = tw__store_db_run(db, statement, "end a lease");
+    return error == 0 ? tw__store_db_read_meta(db) : error;
 }
 
 /* Only the run that has the lock raises its number, so another one is that of a backup. */

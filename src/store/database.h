@@ -22,10 +22,12 @@
     X(ROLLBACK_TO, "ROLLBACK TO tw")                                                                           \
     X(RELEASE, "RELEASE tw")                                                                                   \
     X(META, "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task), clock_ms,"           \
-            " " TW__STORE_WAITS " FROM $tw_meta")                                                              \
+            " " TW__STORE_WAITS ", backs FROM $tw_meta")                                                       \
     X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")                  \
+    X(SET_UNTIL, "UPDATE $tw_meta SET until_ms = ?1 WHERE format = 1")                                         \
     X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
-    X(FIND, "SELECT due_ms, dead_ms, run <> 0 AND run = (SELECT run FROM $tw_meta), replaced, every_ms"        \
+    X(FIND, "SELECT due_ms, dead_ms," TW__STORE_LEASED ", replaced, every_ms," TW__STORE_HELD                  \
+            "," TW__STORE_HELD " AND place_ms <= (SELECT clock FROM $tw_clock)"                                \
             " FROM $tw_task WHERE queue = ?1 AND id = ?2")                                                     \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, "                      \
@@ -42,7 +44,20 @@
              " WHERE queue = ?2 AND id = ?3")                                                                  \
     X(MOVE,                                                                                                    \
       "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0," TW__STORE_REPLACE \
-      ", lapses = 0, missed_periods = 0, error = NULL WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")       \
+      ", lapses = 0, missed_periods = 0, error = NULL WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL"        \
+      " AND (replaced = 0 OR run > 0)")                                                                        \
+    X(MOVE_BEHIND,                                                                                             \
+      "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4,"                                               \
+      " replaced = max(replaced, attempt), attempt = 0, lapses = 0, missed_periods = 0, error = NULL"          \
+      " WHERE queue = ?1 AND id = ?2 AND" TW__STORE_HELD)                                                      \
+    X(CANCEL_LEASE, "DELETE FROM $tw_lease WHERE queue = ?1 AND id = ?2")                                      \
+    X(LAPSE, "INSERT INTO $tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM $tw__over"          \
+             " WHERE queue = ?1 AND id = ?2")                                                                  \
+    X(IS_OVER, "SELECT 1 FROM $tw__over WHERE queue = ?1 AND id = ?2")                                         \
+    X(RAN_OUT, "SELECT queue, id FROM $tw_lease INDEXED BY tw_lease_end WHERE end_ms <= ?1"                    \
+               " ORDER BY end_ms, filed_ms LIMIT ?2")                                                          \
+    X(FIRST_END, "SELECT end_ms FROM $tw_lease INDEXED BY tw_lease_end WHERE end_ms < 4611686018427387904"     \
+                 " ORDER BY end_ms LIMIT 1")                                                                   \
     X(END_REPLACED,                                                                                            \
       "UPDATE $tw_task SET seq = ?9, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"            \
       " place_ms = max(place_ms, ?2)"                                                                          \
@@ -52,9 +67,9 @@
       " place_ms = max(place_ms, ?2) FROM (SELECT seq, row_number() OVER (ORDER BY run, seq) AS n"             \
       " FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1 AND replaced > 0) AS old"                  \
       " WHERE tw_task.seq = old.seq")                                                                          \
-    X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 AND run = 0")                                 \
+    X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 AND run = 0 AND replaced = 0")                \
     X(CANCEL_TAKEN, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                        \
-                    " RETURNING CASE WHEN" TW__STORE_AT_WORK " THEN 1 ELSE 0 END")                             \
+                    " RETURNING CASE WHEN" TW__STORE_LEASED " THEN 1 ELSE 0 END")                              \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
       "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
@@ -73,7 +88,7 @@
     X(COUNT_ALL_DEAD,                                                                                          \
       "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
     X(LIVE, "SELECT count(*), " TW__STORE_FIRST(                                                               \
-                "?1", "?2") ", sum(replaced > 0)"                                                              \
+                "?1", "?2") ", sum(replaced <> 0)"                                                             \
                             " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")         \
     X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"    \
            " AND dead_ms IS NULL AND replaced = 0 AND place_ms <= ?2")                                         \
@@ -116,8 +131,7 @@
       "UPDATE OR FAIL $tw_task NOT INDEXED SET attempt = attempt + 1, run = ?1,"                               \
       " token = ?2 + " TW__STORE_TEXT_OF(TW__STORE_STEP(seq)) " WHERE seq IN (" TW__STORE_SEQS ")")            \
     X(STAND_BEHIND, "UPDATE $tw_task SET seq = ?2, run = ?3, token = ?4, replaced = ?5 WHERE seq = ?1")        \
-    X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
-                   " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
+    X(PLACE_AGAIN, "INSERT INTO $tw__again(clock) VALUES (?1)")                                                \
     X(LAPSED, "UPDATE $tw_task INDEXED BY tw_run SET lapses = lapses + 1 WHERE run > 0 AND run <> ?1"          \
               " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE                                          \
               " RETURNING " TW__STORE_COLUMNS_WITH("NULL, NULL") ", token")                                    \
@@ -199,8 +213,12 @@ enum { TW__STORE_MANY = 32 };
 /* A handler of the file's present run has the task. Most tasks have no run, and then tw_meta is not read. */
 #define TW__STORE_AT_WORK " run > 0 AND run = (SELECT run FROM $tw_meta)"
 
-/* What stays of the attempt that a put or a move has found under way. The run is that of the file: one that
- * begins in the same transaction ends the attempts of those before. */
+/* A program has the task, which it has taken by tw_take. And: a handler has it, or a program. */
+#define TW__STORE_HELD " (replaced <> 0 AND run = 0)"
+#define TW__STORE_LEASED " (" TW__STORE_HELD " OR (" TW__STORE_AT_WORK "))"
+
+/* What stays of the attempt that a put or a move has found under way, of a handler. The run is that of the
+ * file: one that begins in the same transaction ends the attempts of those before. */
 #define TW__STORE_REPLACE                                                                                      \
     " replaced = CASE WHEN" TW__STORE_AT_WORK " THEN max(replaced, attempt) ELSE 0 END,"                       \
     " token = CASE WHEN" TW__STORE_AT_WORK " THEN token ELSE 0 END,"                                           \
@@ -215,7 +233,7 @@ enum { TW__STORE_MANY = 32 };
     " AND typeof(queue) = 'text' AND typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024"                    \
     " AND due_ms BETWEEN 0 AND 253402300799999"
 
-/* No handler has the task. */
+/* No handler has the task. If a program has it, its `replaced` is not 0. */
 #define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
 
 /* next_ms of the first task of a queue that waits. If the clock has gone back, the place of a task may lie
@@ -226,14 +244,15 @@ enum { TW__STORE_MANY = 32 };
     " ORDER BY place_ms, seq LIMIT 1)"
 
 /* A put of a task that is there makes its row the new task, with all its options: `excluded` is the row that a
- * new task would have. */
+ * new task would have. If a program has the task, nothing happens, and change.c goes on. */
 #define TW__STORE_OVER                                                                                         \
     " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                     \
     " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE    \
     ", missed_periods = 0, dead_ms = NULL, error = NULL, every_ms = excluded.every_ms,"                        \
     " times = excluded.times, missed = excluded.missed, tries = excluded.tries,"                               \
     " backoff_ms = excluded.backoff_ms, factor = excluded.factor, backoff_max_ms = excluded.backoff_max_ms,"   \
-    " jitter = excluded.jitter, max_late_ms = excluded.max_late_ms, payload = excluded.payload"
+    " jitter = excluded.jitter, max_late_ms = excluded.max_late_ms, payload = excluded.payload"                \
+    " WHERE replaced = 0 OR run > 0"
 
 /* What a put gives a task besides its times. bind_task() and bind_options() bind these. */
 #define TW__STORE_OPTIONS                                                                                      \
@@ -273,7 +292,7 @@ struct tw__store_files {
 
 /* The numbers of tw_meta, as a transaction has found them. */
 struct tw__store_seen {
-    uint64_t seq, run, changes, restored;
+    uint64_t seq, run, changes, restored, backs;
 };
 
 struct tw__store_db {
@@ -283,7 +302,8 @@ struct tw__store_db {
     sqlite3_stmt *statement[TW__STORE_STATEMENTS];
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
-    uint64_t clock_ms;                    /* of tw_meta, and since: the latest time at which a task was filed */
+    uint64_t backs;                       /* of tw_meta: tasks that programs have given back */
+    uint64_t clock_ms;                    /* of tw_meta, and since: as schema.sql says */
     struct tw__task_retry retry;          /* of tw_meta: for tasks that leave an option out */
     uint64_t written_seq;                 /* what tw_meta has */
     uint64_t next_changes;                /* tw__store_db_next_changes(); 0: nobody has asked yet */
@@ -371,6 +391,14 @@ int tw__store_db_explain(struct tw__store_db *db, int error);
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
 
+/* Statements of schema.sql draw their numbers from tw_meta. It is written before them, and read afterwards.
+ * Returns: 0 or an error. */
+int tw__store_db_write_meta(struct tw__store_db *db);
+int tw__store_db_read_meta(struct tw__store_db *db);
+
+/* Ends the attempt of a task whose lease has run out, by these statements. Returns: 0 or an error. */
+int tw__store_db_lapse(struct tw__store_db *db, const char *queue, const void *id, size_t size);
+
 /* Reads how a task is tried again: tries and backoff_ms at a column, the other three at another one. A number
  * that is NULL, or that others have written out of its range, is as in tw_meta. */
 struct tw__task_retry tw__store_read_retry(const struct tw__store_db *db, sqlite3_stmt *row, int tries,
@@ -402,10 +430,16 @@ static inline bool tw__store_db_is_marked(const struct tw__store_db *db)
     return (db->restored & 1) != 0;
 }
 
+/* Raises clock_ms. */
+static inline void tw__store_note_time(struct tw__store_db *db, uint64_t now_ms)
+{
+    db->clock_ms = now_ms > db->clock_ms ? now_ms : db->clock_ms;
+}
+
 /* Returns the place in the order of a task that is filed now. */
 static inline uint64_t tw__store_place(struct tw__store_db *db, uint64_t next_ms, uint64_t now_ms)
 {
-    db->clock_ms = now_ms > db->clock_ms ? now_ms : db->clock_ms;
+    tw__store_note_time(db, now_ms);
     return next_ms > now_ms ? next_ms : now_ms;
 }
 

@@ -124,6 +124,28 @@ static int treat(struct tw__store_db *db, const struct picked *picked, uint64_t 
                                   : tw__store_db_write(db, TW__STORE_PROMOTE, "promote", numbers, 4);
 }
 
+/* A lease that has run out ends before. */
+static int let_lapse(struct tw__store_db *db, const struct picked *picked)
+{
+    struct tw__store_leases leases = {.seen = NULL};
+    const struct tw_bytes id = picked->name.id;
+    bool over = false;
+    int error = 0;
+    if (id.data == NULL) {
+        error = tw__store_end_leases(db, &leases);
+        tw__store_jobs_free(leases.lapses.died);
+        return error;
+    }
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_IS_OVER, &error);
+    if (row == NULL)
+        return error;
+    tw__store_bind_text(db, row, 1, picked->name.queue);
+    tw__store_bind_blob(db, row, 2, id.data, id.size);
+    while (tw__store_db_next(db, row, "look a task up", &error))
+        over = true;
+    return over && error == 0 ? tw__store_db_lapse(db, picked->name.queue, id.data, id.size) : error;
+}
+
 /* Each row is changed after it was read, and then the statement that reads never comes to it again. Its payload
  * is written anew with it, and everybody else waits for the lock meanwhile. */
 static int treat_picked(struct tw__store_db *db, void *arg)
@@ -133,8 +155,8 @@ static int treat_picked(struct tw__store_db *db, void *arg)
     enum tw__store_statement which = one       ? waiting ? TW__STORE_FIND_WAITING : TW__STORE_FIND_DEAD
                                      : waiting ? TW__STORE_WAITING
                                                : TW__STORE_DEAD;
-    int error = 0;
-    sqlite3_stmt *rows = tw__store_db_statement(db, which, &error);
+    int error = let_lapse(db, picked);
+    sqlite3_stmt *rows = error == 0 ? tw__store_db_statement(db, which, &error) : NULL;
     if (rows == NULL)
         return error;
     if (waiting)

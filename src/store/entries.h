@@ -32,6 +32,7 @@ struct tw__store_window {
     uint64_t version;           /* SQLite's data_version at the last look */
     uint64_t horizon_ms; /* the tasks that are due until then are loaded, but for queues that are not whole */
     uint64_t load_at_ms; /* when the horizon has to move */
+    uint64_t lapse_ms;   /* when the first lease of a program runs out; TW_NEVER: there is none */
     uint64_t now_ms;     /* of the last look */
     bool broken;         /* a look has failed in the middle, or a row has lost its entry: all is read anew */
     bool crowded;        /* a queue has far too many entries, and so has the window */

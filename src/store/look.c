@@ -44,17 +44,19 @@ enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
 int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms, struct tw_store_task *task)
 {
     bool dead = sqlite3_column_type(row, 6) != SQLITE_NULL;
-    uint64_t holder = number(row, 5), times = number(row, 8), replaced = number(row, 18);
+    uint64_t holder = number(row, 5), times = number(row, 8);
+    int64_t replaced = sqlite3_column_int64(row, 18);
+    bool held = replaced != 0 && holder == 0; /* a program has it */
     struct tw__task_retry retry = tw__store_read_retry(db, row, 10, 20);
     *task = (struct tw_store_task){
         .queue = (const char *)sqlite3_column_text(row, 1),
         .id = read_bytes(row, 2),
-        .state = dead                               ? TW_STATE_DEAD
-                 : holder != 0 && holder == db->run ? TW_STATE_LEASED
-                 : number(row, 14) <= now_ms        ? TW_STATE_READY
-                                                    : TW_STATE_WAITING,
+        .state = dead                                         ? TW_STATE_DEAD
+                 : held || (holder != 0 && holder == db->run) ? TW_STATE_LEASED
+                 : number(row, 14) <= now_ms                  ? TW_STATE_READY
+                                                              : TW_STATE_WAITING,
         .due_ms = number(row, 3),
-        .next_ms = number(row, 14),
+        .next_ms = number(row, held ? 16 : 14),
         .place_ms = number(row, 16),
         .revision = number(row, 0),
         .every_ms = number(row, 7),
@@ -62,7 +64,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .missed = tw__store_read_missed(row, 9),
         .missed_periods = number(row, 17),
         .tries = retry.tries,
-        .attempt = (uint32_t)(replaced > 0 ? replaced : number(row, 4)),
+        .attempt = (uint32_t)(replaced > 0 ? (uint64_t)replaced : number(row, 4)),
         .replaced = replaced > 0,
         .lapses = (uint32_t)number(row, 15),
         .backoff_ms = retry.first_ms,

@@ -65,8 +65,9 @@ static inline bool tw__store_meta_has(sqlite3 *db, const char *schema, const cha
  * sqlite3_free() frees, or NULL if SQLite has failed. */
 static inline bool tw__store_meta_is_ours(sqlite3 *db, const char *schema, char **reason)
 {
-    static const char *const columns[] = {"seq",   "run",        "changes", "restored",       "clock_ms",
-                                          "tries", "backoff_ms", "factor",  "backoff_max_ms", "jitter"};
+    static const char *const columns[] = {
+        "seq",     "run",   "changes",    "restored", "clock_ms",       "until_ms", "backs",
+        "dropped", "tries", "backoff_ms", "factor",   "backoff_max_ms", "jitter"};
     int code = tw__store_meta_find(db, schema, "format");
     *reason = code == SQLITE_ERROR ? tw__store_meta_refuse_no_format(db, schema) : NULL;
     if (code != SQLITE_OK)

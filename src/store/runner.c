@@ -126,7 +126,7 @@ static void tell_of_damage(struct tw__store_runner *runner)
     give_news(runner, TW_EDAMAGED, runner->batch.damage);
 }
 
-/* Counts the attempts of earlier runs, and tells of the tasks that they have killed. */
+/* Counts the attempts that have lapsed, and tells of the tasks that have died of it. */
 static void tell_of_lapses(struct tw__store_runner *runner)
 {
     pthread_mutex_lock(&runner->lock);
@@ -162,6 +162,7 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
         return error;
     }
     runner->lapses = count.lapses;
+    runner->until_ms = count.until_ms;
     runner->window.seen = count.seen;
     runner->batch.seen = &runner->window.seen;
     tw__store_check_begin(&runner->check, db);
@@ -356,6 +357,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     bool dropped = false;
     runner->series = tw__store_check_note(&runner->check, &batch->commits);
     runner->window.seen.changes = batch->changes;
+    runner->until_ms = batch->renewed ? batch->until_ms : runner->until_ms;
     count_batch(runner);
     tell_of_tasks(runner);
     tell_of_damage(runner);
@@ -452,6 +454,26 @@ static int mend_order(struct tw__store_runner *runner, uint64_t now_ms)
     return now_ms < runner->window.now_ms ? commit(runner, tw__store_place_again, NULL, false) : 0;
 }
 
+/* Ends the leases of programs that have run out. Then their tasks have new numbers, and the next look finds
+ * them. */
+static int end_leases(struct tw__store_runner *runner, uint64_t now_ms)
+{
+    struct tw__store_leases leases = {.seen = &runner->window.seen};
+    if (now_ms < runner->window.lapse_ms)
+        return 0;
+    int error = commit(runner, tw__store_end_leases, &leases, false);
+    if (error != 0) {
+        tw__store_jobs_free(leases.lapses.died);
+        return error;
+    }
+    runner->window.gone_back |= leases.gone_back;
+    runner->window.lapse_ms = TW_NEVER; /* until the next look */
+    runner->must_look |= leases.gone_back || leases.lapses.count > 0;
+    runner->lapses = leases.lapses;
+    tell_of_lapses(runner);
+    return 0;
+}
+
 /* After a restore the run counts itself anew: the file may have tasks that this run had claimed once, and they
  * would count as running. If the lock is gone, another run may have begun meanwhile, and this one is lost. */
 static int count_anew(struct tw__store_runner *runner)
@@ -468,6 +490,7 @@ static int count_anew(struct tw__store_runner *runner)
         return error;
     }
     runner->lapses = count.lapses;
+    runner->until_ms = count.until_ms;
     tell_of_lapses(runner);
     if (!has_files(runner)) /* the commit may have waited long */
         return runner->lost;
@@ -480,6 +503,15 @@ static int count_anew(struct tw__store_runner *runner)
     return 0;
 }
 
+/* Until when the run wants to be alive, if the file has to be told now: each third of that time, and after a
+ * step of the clock. 0: it has not. */
+static uint64_t next_until(const struct tw__store_runner *runner, uint64_t now_ms)
+{
+    uint64_t left_ms = runner->until_ms > now_ms ? runner->until_ms - now_ms : 0;
+    bool good = left_ms > TW__STORE_RENEW_MS && left_ms <= TW__STORE_ALIVE_MS;
+    return good ? 0 : now_ms + TW__STORE_ALIVE_MS;
+}
+
 /* Goes round once. If the file cannot be looked at, the answers are written all the same, unless the run is
  * lost. Returns whether there was anything to do, and no error. */
 static bool go_round(struct tw__store_runner *runner)
@@ -489,13 +521,16 @@ static bool go_round(struct tw__store_runner *runner)
     char message[TW_STORE_MESSAGE_SIZE];
     if (!has_files(runner))
         return false;
-    bool seen = mend_order(runner, now_ms) == 0 && look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
+    bool seen = mend_order(runner, now_ms) == 0 && look_at_file(runner, now_ms) == 0 &&
+                count_anew(runner) == 0 && end_leases(runner, now_ms) == 0;
     if (runner->lost != 0)
         return false;
     tw__store_pace_take_back(&runner->pace, &runner->pool);
     take_answers(runner);
     take_claims(runner, seen);
-    if (batch->answered == NULL && batch->n == 0)
+    batch->until_ms = next_until(runner, now_ms);
+    bool renews = batch->until_ms > 0 && runner->stats.jobs > 0;
+    if (batch->answered == NULL && batch->n == 0 && !renews)
         return seen && runner->must_look;
     uint64_t most = runner->options.max_bytes;
     batch->room = most > runner->bytes ? most - runner->bytes : 0;
@@ -546,10 +581,18 @@ static bool is_over(struct tw__store_runner *runner)
     return all && (runner->stats.jobs == 0 || runner->result != 0);
 }
 
+/* When something has to be done, by the system's clock. */
+static uint64_t next_round(const struct tw__store_runner *runner)
+{
+    uint64_t next_ms = tw__store_window_next(&runner->window);
+    uint64_t renew_ms = runner->stats.jobs > 0 ? runner->until_ms - TW__STORE_RENEW_MS : TW_NEVER;
+    return renew_ms < next_ms ? renew_ms : next_ms;
+}
+
 static void wait(struct tw__store_runner *runner)
 {
     bool good = runner->result == 0, ends = atomic_load(&runner->pool.stopping);
-    uint64_t until_ms = good ? tw__store_window_next(&runner->window) : TW_STORE_TIME_MAX;
+    uint64_t until_ms = good ? next_round(runner) : TW_STORE_TIME_MAX;
     uint64_t until_ns = good ? tw__store_pace_next(&runner->pool) : runner->retry_ns;
     pthread_mutex_lock(&runner->lock);
     runner->stats.loaded = runner->window.loaded;

@@ -30,10 +30,11 @@ struct tw__store_runner {
     struct tw__store_table table;
     struct tw__store_batch batch;
     struct tw__store_job *answered; /* jobs whose answer is not written yet: a list */
-    struct tw__store_lapses lapses; /* of earlier runs, which are not told yet */
+    struct tw__store_lapses lapses; /* of earlier runs, or of leases of programs, which are not told yet */
     uint64_t told[TW__STORE_TOLD];  /* the last damaged rows that were told; 0: none */
     size_t told_count;
-    uint64_t bytes; /* of the jobs under way */
+    uint64_t until_ms; /* that the file has: until then others hold the run for alive */
+    uint64_t bytes;    /* of the jobs under way */
     struct tw__store_pace pace;
     bool must_look;           /* whether or not SQLite says that the file has changed */
     bool dropping;            /* the last claims were too late, and so may be the next ones */

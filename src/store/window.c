@@ -23,6 +23,12 @@
  * each move of the horizon, goes over the index of the order once, and passes over the later tasks of a queue
  * by a search for the next.
  *
+ * A task that a program has taken has no entry, or an old one, whose claim finds no row. The first end of a
+ * lease is a time for which the runner wakes. Each end of such an attempt gives the task a new number. But a
+ * task that the program gives back has its old number, for its place in the order. No look could tell whether
+ * it has its entry still. So tw_meta counts such tasks (`backs`), and after one of them all is read anew.
+ * (Rejected: to mark its row. Each put would write an empty mark.)
+ *
  * How the order is kept against tasks that were not seen yet. The wheel's time is the clock as it was just
  * before the last look. So whoever has committed a task before its time finds it in its turn, however long ago
  * the runner was told of something. Example: the runner waits for a lock of others for a second. Meanwhile a
@@ -192,10 +198,24 @@ static int read_news(struct tw__store_window *window)
     return error;
 }
 
+/* Reads when the first lease of a program runs out. */
+static int read_leases(struct tw__store_window *window)
+{
+    int error = 0;
+    sqlite3_stmt *row = tw__store_db_statement(&window->db, TW__STORE_FIRST_END, &error);
+    if (row == NULL)
+        return error;
+    window->lapse_ms = TW_NEVER;
+    while (tw__store_db_next(&window->db, row, "look for leases", &error))
+        window->lapse_ms = (uint64_t)sqlite3_column_int64(row, 0);
+    return error;
+}
+
 /* Returns whether the entries have to be read anew. */
 static bool is_stale(const struct tw__store_window *window)
 {
-    return window->broken || window->crowded || window->db.seq - window->seen.seq > NEWS_MAX;
+    return window->broken || window->crowded || window->db.backs != window->seen.backs ||
+           window->db.seq - window->seen.seq > NEWS_MAX;
 }
 
 /* Looks at the file, in a transaction that reads. */
@@ -203,6 +223,8 @@ static int look_inside(struct tw__store_window *window)
 {
     struct tw__store_db *db = &window->db;
     int error = tw__store_db_begin_seq(db);
+    if (error == 0)
+        error = read_leases(window);
     if (error != 0)
         return error;
     window->gone_back |= tw__store_db_has_gone_back(db, &window->seen);
@@ -221,7 +243,7 @@ static int look_inside(struct tw__store_window *window)
         error = read_pauses(window);
     window->broken = error != 0;
     if (error == 0)
-        window->seen = (struct tw__store_seen){db->seq, db->run, db->changes, db->restored};
+        window->seen = (struct tw__store_seen){db->seq, db->run, db->changes, db->restored, db->backs};
     return error;
 }
 
@@ -296,6 +318,7 @@ void tw__store_window_expire(struct tw__store_window *window, uint64_t now_ms)
 uint64_t tw__store_window_next(const struct tw__store_window *window)
 {
     uint64_t next_ms = tw_wheel_next_bound(window->wheel);
+    next_ms = next_ms < window->lapse_ms ? next_ms : window->lapse_ms;
     return next_ms < window->load_at_ms ? next_ms : window->load_at_ms;
 }
 
@@ -383,6 +406,7 @@ int tw__store_window_init(struct tw__store_window *window, uint64_t max_loaded, 
     window->taken_mask = buckets - 1;
     window->taken = calloc(buckets, sizeof(void *));
     window->broken = true; /* nothing is loaded yet */
+    window->lapse_ms = TW_NEVER;
     window->now_ms = tw_store_now();
     if (tw__store_queues_init(&window->queues) != 0 || window->taken == NULL ||
         tw_wheel_new(&window->wheel, NULL, window->now_ms) != 0)

@@ -32,7 +32,8 @@ bool tw__store_window_is_due(const struct tw__store_window *window, uint64_t now
  * Requires: the file was looked at with this time, after the clock had shown it. */
 void tw__store_window_expire(struct tw__store_window *window, uint64_t now_ms);
 
-/* When the window has to be looked at next: an entry is due, or the horizon has to move. */
+/* When the window has to be looked at next: an entry is due, or a lease of a program runs out, or the horizon
+ * has to move. */
 uint64_t tw__store_window_next(const struct tw__store_window *window);
 
 /* Takes the earliest ready entry of the queues that may have another job; NULL: none, or the next look may load

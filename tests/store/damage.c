@@ -146,8 +146,11 @@ void damage_tables(struct input *input, const char *path)
         "UPDATE tw_meta SET seq = 4611686018427387904",
         "UPDATE tw_meta SET seq = -5, run = -5, changes = -5, restored = -5",
         "UPDATE tw_meta SET seq = 'x', run = x'00', changes = 'x'",
-        "INSERT INTO tw_meta VALUES (-7, x'00', 5, 7, 'x', 9, 0, -1, 'x', NULL, 1e300),"
-        " (7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7)",
+        "INSERT INTO tw_meta VALUES (-7, x'00', 5, 7, 'x', 9, 'y', 'z', 0, -1, 'x', NULL, 1e300),"
+        " (7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7)",
+        "INSERT INTO tw_lease SELECT queue, id, 5, 5, 5, 'x', 'x' FROM tw_task",
+        "INSERT INTO tw_lease SELECT queue, id, 5, 'x', x'00', 5, 5 FROM tw_task;"
+        " UPDATE tw_task SET replaced = -1",
         "UPDATE tw_meta SET tries = 0, backoff_ms = 'x', factor = 1e300, backoff_max_ms = -1, jitter = 101",
         "DROP TABLE tw_queue",
         "DROP TABLE tw_task",

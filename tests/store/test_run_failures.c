@@ -270,15 +270,25 @@ static void start_quietly(struct tw_store *store, struct calls *calls, struct er
 
 /* ---- every fault, everywhere ----------------------------------------------------------------------------- */
 
-static void put_three(struct tw_store *store, uint64_t now_ms)
+static void put_all(struct tw_store *store, uint64_t now_ms)
 {
     struct tw_store_change changes[] = {
         {.task = {.queue = "q", .id = tw_text("a"), .due_ms = 5, .payload = tw_text("x")}},
         {.task = {.queue = "q", .id = tw_text("b"), .due_ms = 6, .tries = 2, .backoff_ms = 1}},
         {.task = {.queue = "q", .id = tw_text("c"), .due_ms = now_ms, .every_ms = 3600000}},
         {.task = {.queue = "r", .id = tw_text("d"), .due_ms = 7}},
+        {.task = {.queue = "s", .id = tw_text("e"), .due_ms = 8, .backoff_ms = 1}},
     };
-    assert_int_equal(tw_store_apply(store, changes, 4), 0);
+    assert_int_equal(tw_store_apply(store, changes, 5), 0);
+}
+
+/* A program has taken the task "e", and its lease has run out. */
+static void take_one(const struct fixture *fixture)
+{
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "INSERT INTO tw_take(queue, take, lease_ms) VALUES ('s', 'a random name', 5);"
+                  "UPDATE tw_task SET place_ms = 9 WHERE queue = 's'; UPDATE tw_lease SET end_ms = 9");
+    sqlite3_close(db);
 }
 
 /* The next n: every one at first, then every 23rd, or in the long rounds every one. */
@@ -298,17 +308,18 @@ static bool in_any_order(const char *text, const char *const *words, size_t n)
     return strlen(text) == size + n - 1;
 }
 
-/* Runs the three tasks with the n-th time of a fault. Returns whether the fault has happened. */
+/* Runs the tasks with the n-th time of a fault. Returns whether the fault has happened. */
 static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool on), long n, int expected)
 {
-    static const char *const words[] = {"a/1", "b/1", "b/2", "c/1", "d/1"};
+    static const char *const words[] = {"a/1", "b/1", "b/2", "c/1", "d/1", "e/2"};
     struct errors errors = {0};
     struct tw_store_run_options options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     uint64_t now_ms = tw_store_now(), next_ms;
     store_reopen(fixture);
-    put_three(fixture->store, now_ms);
+    put_all(fixture->store, now_ms);
+    take_one(fixture);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, fail_once, &calls), 0);
     assert_int_equal(tw_store_handle(fixture->store, NULL, 0, fail_once, &calls), 0);
     atomic_store(&failed_once, false);
@@ -319,20 +330,21 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
             fail_msg("fault %ld: %s (%s)", n, tw_store_strerror(error), message(fixture->store));
         assert_int_equal(tw_store_start(fixture->store, &options), 0);
     }
-    hurry_for_calls(&calls, 5);
-    hurry_for_answers(fixture->store, 5);
+    hurry_for_calls(&calls, 6);
+    hurry_for_answers(fixture->store, 6);
     bool happened = faulty_happened();
     fault(0, false);
     assert_int_equal(tw_store_stop(fixture->store), 0);
     happened = happened || atomic_load(&failed_once);
     if (atomic_load(&errors.count) > 0 && (atomic_load(&errors.last) != expected || !happened))
         fail_msg("fault %ld: %s", n, tw_store_strerror(atomic_load(&errors.last)));
-    if (!in_any_order(calls.text, words, 5))
+    if (!in_any_order(calls.text, words, 6))
         fail_msg("fault %ld: %s", n, calls.text);
     assert_string_equal(scan(fixture->store, &(struct tw_store_range){.to_ms = now_ms}), "");
     assert_int_equal(tw_store_next(fixture->store, "q", &next_ms), 0);
     assert_int_equal(next_ms, now_ms + 3600000);
     assert_int_equal(store_count(fixture->store, "r", false), 0);
+    assert_int_equal(store_count(fixture->store, "s", false), 0);
     assert_int_equal(cancel(fixture->store, "c"), TW_CANCEL_DONE);
     return happened;
 }
