@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The homes that are a file. Another program takes part in two of them: it uses SQL, or it is the command."""
+import collections
 import datetime
+import itertools
 import json
 import sqlite3
 import subprocess
@@ -8,7 +10,7 @@ import tempfile
 
 from clock import START, START_MS as BEGIN, Clock  # the programs in C begin then too
 from eventually import PATIENCE
-from words import CONDITIONS, conditions_of, read_options, shift, show, show_states
+from words import CONDITIONS, conditions_of, read_options, shift, show, show_counts, show_states
 
 
 class Store:
@@ -53,7 +55,7 @@ COLUMNS = {"every": "every_ms", "times": "times", "missed": "missed", "maxlate":
            "jitter": "jitter", "payload": "payload"}
 LOOK = """
 SELECT shown.state, due_ms - :begin AS due, next_ms - :begin AS next, shown.attempt, lapses, every_ms AS every,
-    times, CAST(shown.payload AS TEXT) AS payload, shown.error, replaced
+    times, CAST(shown.payload AS TEXT) AS payload, shown.error, replaced > 0 AS replaced
 FROM tw_task JOIN tw_list AS shown ON shown.id = CAST(tw_task.id AS TEXT) WHERE tw_task.id = CAST(:id AS BLOB)
 """
 
@@ -123,6 +125,92 @@ class Sql(Store):
     def do_pass(self, ms):
         self.now += int(ms)
         return self.ask("pass", ms)
+
+
+TAKEN = """
+SELECT CAST(id AS TEXT) AS id, due_ms - :begin AS due, attempt, token, missed_periods FROM tw_taken
+WHERE take = :take
+"""
+
+
+class SqlTake(Sql):
+    """A program takes the tasks and answers in plain SQL too. The run beside it takes none, but ends leases,
+    and counts those alone. The file itself counts the tasks that were dropped."""
+    lacks, runs = ("sqltake", "sql"), ("sqltake", "lease")
+
+    def __enter__(self):
+        super().__enter__()
+        self.tokens, self.names = collections.defaultdict(list), map("take {:04}".format, itertools.count())
+        return self
+
+    def begin_take(self, lease):
+        self.db.execute("INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES ('q', ?, 'w', ?, 2)",
+                        (self.name, lease))
+        rows = self.db.execute(TAKEN, {"begin": BEGIN, "take": self.name}).fetchall()
+        for row in rows:
+            if row["token"] not in self.tokens[row["id"]]:
+                self.tokens[row["id"]].append(row["token"])
+        return [f"{row['id']} due {row['due']} attempt {row['attempt']}"
+                + (f" missed-periods {row['missed_periods']}" if row["missed_periods"] else "") for row in rows]
+
+    def do_take(self, *words):
+        lines, lease = [], read_options(words).get("lease", 30000)
+        for self.name in self.names:
+            if not (found := self.begin_take(lease)):
+                return lines or ["nothing"]
+            lines += found
+            self.last = self.name
+
+    def do_again(self):
+        """The last take that had tasks, once more."""
+        self.name = self.last
+        return self.begin_take(30000) or ["nothing"]
+
+    def answer(self, view, name, words, **columns):
+        token = self.tokens[name][-2 if "before" in words else -1]
+        return self.insert(view, queue="q", id=name, token=token, **columns)
+
+    def do_done(self, name, *words):
+        return [self.answer("tw_ack", name, words)]
+
+    def nack(self, name, how, *words):
+        options = read_options(word for word in words if word != "before")
+        dead = "SELECT count(*) FROM tw_task WHERE dead_ms IS NOT NULL"
+        before = self.db.execute(dead).fetchone()[0]
+        reply = self.answer("tw_nack", name, words, how=how, error=options.get("error"),
+                            in_ms=options.get("in"))
+        if reply != "yes":
+            return ["not yours" if reply == "no" else reply]
+        if self.db.execute(dead).fetchone()[0] > before:
+            return ["dead"]
+        return [f"next {self.look(name)['next']}"]
+
+    def do_fail(self, name, *words):
+        return self.nack(name, None, *words)
+
+    def do_dead(self, name, *words):
+        return self.nack(name, "dead", *words)
+
+    def do_back(self, name, *words):
+        return self.nack(name, "back", *words)
+
+    def do_touch(self, name, *words):
+        options = read_options(word for word in words if word != "before")
+        if self.answer("tw_touch", name, words, lease_ms=options["lease"]) != "yes":
+            return ["not yours"]
+        end = self.db.execute("SELECT place_ms FROM tw_task WHERE id = CAST(? AS BLOB)", (name, )).fetchone()
+        return [f"ends {end[0] - BEGIN}"]
+
+    def do_counts(self, *_):
+        counts = self.ask("counts")[0].split()
+        dropped = self.db.execute("SELECT dropped FROM tw_meta").fetchone()[0]
+        return show_counts({"lapsed": dict(zip(counts[::2], counts[1::2])).get("lapsed"), "dropped": dropped})
+
+
+class StoreTake(SqlTake):
+    """The same, but the process of the run files, moves, cancels and looks, by calls in C."""
+    lacks = ("sqltake", )
+    do_put = do_move = do_cancel = do_get = do_states = None
 
 
 # ---- the command --------------------------------------------------------------------------------------------

@@ -42,12 +42,15 @@ class Task:
 class Table:
     """A take without a time has the lease `lease_ms`; 0: its run has it. With answers_once an attempt can be
     answered only once, as in a handler. To answer an attempt that is not there, the reply is "not taken". With
-    counts_cancelled an answer counts also if its task was cancelled."""
+    counts_cancelled an answer counts also if its task was cancelled. With lapses_as_filed leases that end
+    together lapse in the order of the places of their tasks, then of ids."""
     lacks, runs = ("table", ), ("table", "lease", "run")
     process = None  # it serves all
 
-    def __init__(self, program, lease_ms=30000, answers_once=False, counts_cancelled=False):
+    def __init__(self, program, lease_ms=30000, answers_once=False, counts_cancelled=False,
+                 lapses_as_filed=False):
         self.lease_ms, self.answers_once, self.counts_cancelled = lease_ms, answers_once, counts_cancelled
+        self.lapses_as_filed = lapses_as_filed
         if Table.process is None:
             Table.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                              text=True)
@@ -55,7 +58,7 @@ class Table:
 
     def __enter__(self):
         self.now, self.paused, self.count = BEGIN, False, itertools.count(1)
-        self.tasks, self.tokens, self.counted = {}, {}, collections.Counter()
+        self.tasks, self.tokens, self.taken, self.counted = {}, {}, [], collections.Counter()
         return self
 
     def __exit__(self, *_):
@@ -151,7 +154,7 @@ class Table:
 
     def do_take(self, *words):
         lease_ms = int(read_options(words).get("lease", self.lease_ms))
-        lines = []
+        lines, taken = [], []
         while not self.paused and (ready := self.sorted("ready")):
             name, task = ready[0]
             token = task.held = next(self.count)
@@ -161,7 +164,15 @@ class Table:
             self.tokens.setdefault(name, []).append(token)
             missed_periods = f" missed-periods {task['missed_periods']}" if task["missed_periods"] else ""
             lines.append(f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed_periods}")
+            taken.append((name, token, lines[-1]))
+        self.taken = taken or self.taken
         return lines or ["nothing"]
+
+    def do_again(self):
+        """The tasks of the last take, in SQL."""
+        return [line for name, token, line in self.taken
+                if name in self.tasks and self.tasks[name]["stage"] == TAKEN
+                and self.tasks[name]["token"] == token] or ["nothing"]
 
     def answer(self, name, verb, words, texts):
         tokens = self.tokens.get(name)
@@ -193,7 +204,8 @@ class Table:
         return self.answer(name, TOUCH, words, {YES: "ends {}", NO: "not yours"})
 
     def leases(self):
-        leases = [(task["end_ms"], task.held, name) for name, task in self.tasks.items() if task.is_leased()]
+        leases = [(task["end_ms"], task.place[0] if self.lapses_as_filed else task.held, name)
+                  for name, task in self.tasks.items() if task.is_leased()]
         return [(end_ms, name) for end_ms, _, name in sorted(leases)]
 
     def do_pass(self, ms):

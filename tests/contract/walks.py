@@ -42,6 +42,7 @@ NEEDS = {
 SAME_TIME = "deaths in the same millisecond stand in their order too"
 OVERLAP = "a new task of the id does not wait for the work of the cancelled one"
 CANCELLED = "the end of a cancelled attempt is not counted"
+TIED = "leases that end together lapse in the order of their takes"
 NOTICED_LATE = "a lapse that is noticed late has the same place in the order"
 
 
@@ -61,7 +62,8 @@ class Walks:
 
     def table(self):
         return Table(self.program, lease_ms=0 if "touch.1" in self.lacks else 30000,
-                     answers_once="fail.4" in self.lacks, counts_cancelled=CANCELLED in self.lacks)
+                     answers_once="fail.4" in self.lacks, counts_cancelled=CANCELLED in self.lacks,
+                     lapses_as_filed=TIED in self.lacks)
 
     def draw_line(self, rng, tasks):
         names, taken = [*IDS, *4 * [*tasks]], [name for name, task in tasks.items() if task.is_leased()]
