@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <task/backoff.h>
 
 enum { LEASE_MS = 5000, BACKOFF_MS = 1000 };
 
@@ -259,6 +260,40 @@ static void a_take_without_a_task_changes_nothing(void **state)
     assert_string_not_equal(other_ask(other, "PRAGMA data_version"), before);
     sqlite3_close(db);
     sqlite3_close(other);
+}
+
+/* ---- waits ----------------------------------------------------------------------------------------------- */
+
+/* The statements wait as src/task does, by the token that the program has seen: after failures and lapses. */
+static void each_wait_has_the_jitter_of_its_token(void **state)
+{
+    static const struct tw__task_retry retry = {
+        .tries = 20, .factor = 150, .jitter = 33, .first_ms = 777777, .max_ms = 3600000};
+    struct tw_store *store = store_of(state);
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text("x"),
+                                    .due_ms = tw_store_now(),
+                                    .backoff_ms = retry.first_ms,
+                                    .factor = retry.factor,
+                                    .jitter = retry.jitter};
+    sqlite3 *db = other_open(*state);
+    clock_stop(0);
+    assert_int_equal(store_put(store, &task, 0), 1);
+    for (uint32_t failures = 0; failures < 6;) {
+        bool lapses = get(store, "x")->attempt % 2 == 1;
+        assert_string_equal(take(db), "x");
+        if (lapses)
+            clock_pass(LEASE_MS);
+        else
+            assert_true(answer(db, "tw_nack", "x", ", how", ", 'failed'"));
+        assert_string_equal(take(db), ""); /* ends the lease */
+        uint64_t next_ms = get(store, "x")->next_ms;
+        assert_int_equal(next_ms,
+                         tw__task_retry_at(&retry, failures + 1, strtoull(token, NULL, 16), tw_store_now()));
+        failures += !lapses;
+        clock_pass(next_ms - tw_store_now());
+    }
+    sqlite3_close(db);
 }
 
 /* ---- changes --------------------------------------------------------------------------------------------- */
@@ -695,6 +730,7 @@ int main(int argc, char **argv)
         TEST(a_lease_without_its_task_ends),
         TEST(each_look_shows_a_lease),
         TEST(a_take_without_a_task_changes_nothing),
+        TEST(each_wait_has_the_jitter_of_its_token),
         TEST(a_put_stands_behind_a_lease),
         TEST(a_lease_lapses_before_a_change),
         TEST(a_lapse_draws_its_number_among_others),
