@@ -79,9 +79,11 @@
  *             find it made.
  *   Replaced  A call returns TW_EREPLACED, and changes nothing, if the file was removed, or another file has
  *             taken its place, before the call began. So it does if that has happened to the log of SQLite or
- *             its index, whose names end in "-wal" and "-shm". Close the store and open it again. If that
- *             happens during a call, its change may be lost with the old file. Of a connection of the caller
- *             only the file itself is looked at.
+ *             its index, whose names end in "-wal" and "-shm". Close the store and open it again. If the file
+ *             lost its path and its log did not, the close moves the log into the old file, unless other
+ *             processes have the log open. Remove both then: SQLite would take them for those of the next file,
+ *             and damage it. If the file is replaced during a call, the change may be lost with the old file.
+ *             Of a connection of the caller only the file itself is looked at.
  *   Fork      Every call requires that this process opened the store. A child of fork() must not use a store
  *             of its parent, and must not close it. While the child lives and calls no exec function, it
  *             keeps the lock of a parent that ran the tasks, also after the parent's end.

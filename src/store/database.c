@@ -430,18 +430,30 @@ bool tw__store_db_has_files(const struct tw__store_db *db)
     return find_all(db, &end) == THERE;
 }
 
+bool tw__store_db_has_old_log(const struct tw__store_db *db)
+{
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    return db->files.log.inode != 0 && find_at(&db->files.main, path) != THERE &&
+           find_at(&db->files.log, sqlite3_filename_wal(path)) == THERE;
+}
+
 int tw__store_db_check_files(struct tw__store_db *db)
 {
-    const char *end, *what;
+    const char *end, *path = sqlite3_db_filename(db->db, db->schema);
     enum found found = find_all(db, &end);
     if (found == THERE)
         return 0;
-    what = found == REMOVED ? "removed" : "replaced";
-    if (end[0] == '\0')
+    const char *what = found == REMOVED ? "removed" : "replaced";
+    if (end[0] != '\0')
+        return tw__store_db_refuse(
+            db, TW_EREPLACED, "%.400s%s, a part of the file, was %s while it was open: open the file again",
+            path, end, what);
+    if (!tw__store_db_has_old_log(db))
         return refuse_lost(db, what);
     return tw__store_db_refuse(db, TW_EREPLACED,
-                               "%.400s%s, a part of the file, was %s while it was open: open the file again",
-                               sqlite3_db_filename(db->db, db->schema), end, what);
+                               "the file was %s while it was open, and its log was not: "
+                               "remove %.400s-wal and -shm, and then open it again",
+                               what, path);
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -421,6 +422,59 @@ static void the_end_of_the_old_file_leaves_the_new_one_alone(void **state)
     put(fixture->store, "more", 3);
     assert_string_equal(scan(first, NULL), "new@1 in its log@2 more@3");
     tw_store_close(first);
+}
+
+/* A bug: SQLite took the log of the old file for that of the new one, and damaged the new file. */
+static void the_log_of_a_file_that_lost_its_path_goes_into_that_file(void **state)
+{
+    static void (*const losses[])(const struct fixture *fixture) = {put_new_in_place, remove_file};
+    struct fixture *fixture = *state, kept = *fixture;
+    char expected[2 * PATH_SIZE + 100];
+    snprintf(kept.path, sizeof kept.path, "%.200s/kept.db", fixture->folder);
+    for (int i = 0; i < 2; i++) {
+        put(fixture->store, "old", 5);
+        assert_int_equal(link(fixture->path, kept.path), 0);
+        make_new(fixture);
+        losses[i](fixture);
+        snprintf(expected, sizeof expected,
+                 "the file was %s while it was open, and its log was not: remove %s-wal and -shm, and then "
+                 "open it again",
+                 i == 0 ? "replaced" : "removed", fixture->path);
+        no_call_succeeds(fixture->store, expected);
+        tw_store_close(fixture->store);
+        if (losses[i] == remove_file)
+            put_new_in_place(fixture);
+        fixture->store = open_there(fixture);
+        assert_string_equal(scan(fixture->store, NULL), "new@1");
+        assert_int_equal(put(fixture->store, "more", 2), 1);
+        store_reopen(fixture);
+        sqlite3 *db = other_open(fixture);
+        assert_string_equal(other_ask(db, "PRAGMA integrity_check"), "ok");
+        sqlite3_close(db);
+        kept.store = open_there(&kept);
+        assert_non_null(strstr(scan(kept.store, NULL), "old@5"));
+        tw_store_close(kept.store);
+        store_remove(&kept);
+    }
+}
+
+/* The log that a process has left which was killed is that of its file, also of a copy of all three files. */
+static void the_log_that_a_crash_has_left_is_recovered(void **state)
+{
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    struct fixture *fixture = *state, copy = *fixture;
+    char command[3 * PATH_SIZE];
+    snprintf(copy.path, sizeof copy.path, "%.200s/copy.db", fixture->folder);
+    put(fixture->store, "in the log", 5); /* and nobody closes the copy: as after a kill */
+    for (int i = 0; i < 3; i++) {
+        snprintf(command, sizeof command, "cp '%s%s' '%s%s'", fixture->path, ends[i], copy.path, ends[i]);
+        assert_int_equal(system(command), 0);
+    }
+    copy.store = open_there(&copy);
+    assert_string_equal(scan(copy.store, NULL), "in the log@5");
+    assert_int_equal(put(copy.store, "more", 6), 1);
+    tw_store_close(copy.store);
+    store_remove(&copy);
 }
 
 static void a_rename_while_a_call_waits_for_the_lock_is_seen(void **state)
@@ -888,6 +942,8 @@ int main(int argc, char **argv)
         TEST(an_index_that_no_file_has_is_none_that_was_removed),
         TEST(bytes_that_are_written_over_the_file_are_not_noticed),
         TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
+        TEST(the_log_of_a_file_that_lost_its_path_goes_into_that_file),
+        TEST(the_log_that_a_crash_has_left_is_recovered),
         TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),
         TEST(a_connection_of_the_caller_is_checked_too),
         TEST(a_path_that_cannot_be_looked_at_proves_nothing),
