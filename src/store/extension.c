@@ -183,15 +183,31 @@ static bool expect_answer(sqlite3_context *context, const char *sql, const char 
     return good;
 }
 
-/* A new file gets WAL mode; a file that exists must have it, as for tw_store_open(). A transaction cannot set
- * the mode. */
+static bool answers(sqlite3 *db, const char *sql, const char *expected)
+{
+    char *answer = answer_of(db, sql);
+    bool good = answer != NULL && strcmp(answer, expected) == 0;
+    sqlite3_free(answer);
+    return good;
+}
+
+/* Whether VACUUM INTO has made the file of a store. Such a copy is in the mode `delete`. */
+static bool is_copy(sqlite3 *db)
+{
+    return answers(db, "PRAGMA main.journal_mode", "delete") &&
+           answers(db,
+                   "SELECT count(*) FROM main.sqlite_schema"
+                   " WHERE name IN ('tw_meta', 'tw_task', 'tw_queue', 'tw_put')",
+                   "4");
+}
+
+/* A new file and a copy of a store get WAL mode; any other file must have it, as for tw_store_open(). A
+ * transaction cannot set the mode. */
 static bool check_file(sqlite3_context *context)
 {
     sqlite3 *db = sqlite3_context_db_handle(context);
-    char *pages = answer_of(db, "PRAGMA main.page_count");
-    if (pages != NULL && strcmp(pages, "0") == 0 && sqlite3_get_autocommit(db))
+    if (sqlite3_get_autocommit(db) && (answers(db, "PRAGMA main.page_count", "0") || is_copy(db)))
         sqlite3_free(answer_of(db, "PRAGMA main.journal_mode=WAL"));
-    sqlite3_free(pages);
     return expect_answer(context, "PRAGMA main.journal_mode", "wal",
                          " (PRAGMA journal_mode=WAL sets it, outside of a transaction)") &&
            expect_answer(context, "PRAGMA main.encoding", "UTF-8", "");

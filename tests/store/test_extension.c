@@ -287,6 +287,29 @@ static void install_refuses_the_files_that_the_library_refuses(void **state)
     sqlite3_close(memory);
 }
 
+/* A past bug: it refused the copy, which has no WAL mode, though the library opens it. */
+static void install_gives_a_copy_by_vacuum_its_mode_back(void **state)
+{
+    struct fixture own = another(state), copy = own;
+    char sql[PATH_SIZE + 20];
+    sqlite3 *db = open_loaded(&own);
+    snprintf(copy.path, sizeof copy.path, "%.200s/copy.db", own.folder);
+    snprintf(sql, sizeof sql, "VACUUM INTO '%s'", copy.path);
+    other_ask(db, "SELECT tw_install(); INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 5)");
+    other_ask(db, sql);
+    sqlite3_close(db);
+    store_remove(&own);
+    db = open_loaded(&copy);
+    assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "delete");
+    assert_non_null(strstr(other_refuses(db, "BEGIN; SELECT tw_install()"), "outside of a transaction"));
+    other_ask(db, "ROLLBACK");
+    assert_int_equal(number(db, "SELECT tw_install()"), 0);
+    assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "wal");
+    assert_string_equal(other_ask(db, "SELECT group_concat(id) FROM tw_task"), "a");
+    sqlite3_close(db);
+    store_remove(&copy);
+}
+
 /* A past bug: "out of memory". */
 static void install_tells_that_tw_meta_has_no_row(void **state)
 {
@@ -485,6 +508,7 @@ int main(void)
         TEST(install_is_a_part_of_the_transaction),
         TEST(install_leaves_nothing_behind_when_it_fails),
         TEST(install_refuses_the_files_that_the_library_refuses),
+        TEST(install_gives_a_copy_by_vacuum_its_mode_back),
         TEST(install_tells_that_tw_meta_has_no_row),
         TEST(install_tells_a_tw_meta_of_another_program_as_such),
         TEST(install_waits_for_another_writer_and_names_him),
