@@ -31,11 +31,16 @@ static inline char *tw__store_meta_refuse_column(const char *name)
     return sqlite3_mprintf("tw_meta has no column %s: it is another program's", name);
 }
 
-/* Each format has a column of this name, but those before the first release had rows of names and values. */
+/* Each format has a column of this name, but those before the first release had rows of names and values. The
+ * table of another program may have such columns too, but no version. */
 static inline char *tw__store_meta_refuse_no_format(sqlite3 *db, const char *schema)
 {
-    bool old = tw__store_meta_find(db, schema, "name") == SQLITE_OK &&
-               tw__store_meta_find(db, schema, "value") == SQLITE_OK;
+    sqlite3_stmt *row = NULL;
+    char *sql = sqlite3_mprintf("SELECT value FROM \"%w\".tw_meta WHERE name = 'version'", schema);
+    bool old = sql != NULL && sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK &&
+               sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) == SQLITE_INTEGER;
+    sqlite3_finalize(row);
+    sqlite3_free(sql);
     return old ? tw__store_meta_refuse_format(0) : tw__store_meta_refuse_column("format");
 }
 

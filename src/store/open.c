@@ -181,6 +181,18 @@ static int explain_reading(struct tw__store_db *db, int error, const char *path)
                                "%s: the folder of the file, where SQLite makes its log", strerror(number));
 }
 
+/* SQLite opens a device or a pipe, and fails with another reason. A folder it refuses by itself. */
+static int check_kind(struct tw__store_db *db, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
+        return 0;
+    return tw__store_db_refuse(db, TW_EINVAL, "path is '%.400s': expected a file, found a %s", path,
+                               S_ISFIFO(status.st_mode)   ? "pipe"
+                               : S_ISSOCK(status.st_mode) ? "socket"
+                                                          : "device");
+}
+
 /* Opens a connection, and notes which file it has. */
 static int connect_to(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
 {
@@ -192,6 +204,9 @@ static int connect_to(struct tw__store_db *db, const char *path, const struct tw
     int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
     if (db->db == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
+    error = check_kind(db, path);
+    if (error != 0)
+        return error;
     if (code != SQLITE_OK)
         return refuse_file(db, code, path, (flags & SQLITE_OPEN_CREATE) != 0);
     error = tw__store_db_identify(db);

@@ -340,7 +340,10 @@ static void install_tells_a_tw_meta_of_another_program_as_such(void **state)
     other_ask(db, "UPDATE tw_meta SET format = 'abc'");
     assert_string_equal(other_refuses(db, "SELECT tw_install()"),
                         "tw_install: the format in tw_meta is no whole number: it is another program's");
-    other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(name, value)"); /* before the first release */
+    other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(name, value); INSERT INTO tw_meta VALUES ('a', 1)");
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: tw_meta has no column format: it is another program's");
+    other_ask(db, "INSERT INTO tw_meta VALUES ('version', 2)"); /* before the first release */
     assert_string_equal(other_refuses(db, "SELECT tw_install()"),
                         "tw_install: format is 0: expected 1; the version that wrote it can read it");
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 2);

@@ -212,6 +212,8 @@ static void a_tw_meta_of_another_program_is_told_as_such(void **state)
     refuses(fixture, NULL, TW_EFORMAT, none);
     other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(id, about); CREATE TABLE tw_task(id)");
     refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column format: it is another program's");
+    other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(name, value); INSERT INTO tw_meta VALUES ('a', 1)");
+    refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column format: it is another program's");
     other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(format)");
     refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column seq: it is another program's");
     other_ask(db, "INSERT INTO tw_meta VALUES (1)");
@@ -238,6 +240,22 @@ static void a_file_that_is_no_database_is_refused_and_unchanged(void **state)
     assert_int_equal(fread(buffer, 1, 12, file), 12);
     fclose(file);
     assert_string_equal(buffer, "no database\n");
+}
+
+/* A past bug: a part of the file had been removed, or it was no database. */
+static void a_path_that_names_a_device_or_a_pipe_is_refused(void **state)
+{
+    struct tw_store *store = NULL;
+    char path[PATH_SIZE], expected[PATH_SIZE + 60];
+    snprintf(path, sizeof path, "%.200s/pipe", ((struct fixture *)*state)->folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(tw_store_open(&store, "/dev/null", NULL, text, sizeof text), TW_EINVAL);
+    assert_string_equal(text, "path is '/dev/null': expected a file, found a device");
+    snprintf(expected, sizeof expected, "path is '%s': expected a file, found a pipe", path);
+    assert_int_equal(tw_store_open(&store, path, NULL, text, sizeof text), TW_EINVAL);
+    assert_string_equal(text, expected);
+    assert_null(store);
+    unlink(path);
 }
 
 static void a_path_that_names_no_file_is_refused(void **state)
@@ -529,6 +547,7 @@ int main(void)
         TEST(a_tw_meta_of_another_program_is_told_as_such),
         TEST(a_process_without_descriptors_is_told_so),
         TEST(a_file_that_is_no_database_is_refused_and_unchanged),
+        TEST(a_path_that_names_a_device_or_a_pipe_is_refused),
         TEST(a_path_that_names_no_file_is_refused),
         TEST(a_folder_in_which_no_file_can_be_made_is_told),
         TEST(a_disk_without_inodes_is_full),
