@@ -412,8 +412,7 @@ int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *nex
 /* Counts the calls to come of the tasks of a queue that wait, in `steps` steps of `step_ms` milliseconds from
  * now on. counts[i] receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a
  * task at next_ms.
- *   - Tasks that are ready or leased do not count, nor do further periods of theirs. A task whose place_ms lies
- *     ahead because the clock was set back counts as one that waits.
+ *   - Tasks that are ready or leased do not count, nor do further periods of theirs.
  *   - Each call of a repeating task within that time counts, as if no handler took time. Periods that the first
  *     call will have missed count as one call, or as one call each with TW_MISSED_BURST, or as none with
  *     TW_MISSED_SKIP.
@@ -421,7 +420,8 @@ int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *nex
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0 or an error, and then *counts is unchanged.
  *   - TW_EINVAL: step_ms is 0 or more than 3155760000000, or `steps` is not 1 to TW_FORECAST_MAX.
- * Cost: O(tasks until the end), and O(steps) for each repeating task. */
+ * Cost: O(tasks until the end + leased tasks), and O(steps) for each repeating task. Twenty times as much for
+ * the tasks while a ready or leased task has a place_ms that lies ahead, because the clock was set back. */
 int tw_store_forecast(const struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
                       uint64_t *counts);
 

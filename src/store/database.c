@@ -554,6 +554,7 @@ int tw__store_db_read_meta(struct tw__store_db *db)
 
 int tw__store_db_begin_seq(struct tw__store_db *db)
 {
+    db->ahead = TW__STORE_AHEAD_UNKNOWN;
     db->rows = sqlite3_total_changes(db->db);
     int error = tw__store_db_read_meta(db);
     return tw__store_db_explain(db, error);

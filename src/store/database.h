@@ -103,7 +103,13 @@
     X(FORECAST_REPEAT,                                                                                         \
       "SELECT due_ms, every_ms, times, missed, place_ms, attempt, missed_periods FROM $tw_task"                \
       " INDEXED BY tw_repeat WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND replaced = 0"           \
-      " AND place_ms > ?3 AND place_ms <= ?2")                                                                 \
+      " AND place_ms > ?3 AND place_ms <= ?2 AND next_ms > ?3" TW__STORE_NOT_LEASED)                           \
+    X(FORECAST_EACH,                                                                                           \
+      "SELECT place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"                 \
+      " AND replaced = 0 AND place_ms > ?3 AND place_ms <= ?2 AND next_ms > ?3" TW__STORE_NOT_LEASED)          \
+    X(LEASED_AHEAD,                                                                                            \
+      "SELECT EXISTS (SELECT 1 FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND dead_ms IS NULL"              \
+      " AND replaced = 0 AND place_ms > ?1)")                                                                  \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
@@ -295,6 +301,9 @@ struct tw__store_seen {
     uint64_t seq, run, changes, restored, backs;
 };
 
+/* Whether a task that is ready or leased may have a place that lies ahead. */
+enum tw__store_ahead { TW__STORE_AHEAD_UNKNOWN, TW__STORE_AHEAD_NONE, TW__STORE_AHEAD_SOME };
+
 struct tw__store_db {
     sqlite3 *db;
     struct tw__store_files files;
@@ -310,6 +319,7 @@ struct tw__store_db {
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                             /* sqlite3_total_changes() when the transaction began */
     bool has_read;                        /* the transaction of the caller had read before the call */
+    enum tw__store_ahead ahead;           /* what tw_store_forecast() has found out in the transaction */
     bool shared;                          /* several threads have their works in the present transaction */
     char *message;                        /* of the last error */
     size_t size;

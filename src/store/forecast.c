@@ -4,8 +4,9 @@
  * further calls of repeating tasks are counted by division, step by step: a task that repeats each millisecond
  * for a year costs no more than one that repeats each day. These tasks have an index of their own.
  *
- * A task waits here if its place lies ahead. (Rejected: to look at each row whether it is ready or leased, as
- * it may be where the clock has gone back. That takes twenty times as long.)
+ * A task whose place lies ahead waits. Only if the clock has gone back, it may be leased, or ready because it
+ * was filed late. Then each row is looked at, which takes twenty times as long. Whether that has to be is seen
+ * from the leased tasks, which are few, and from the latest time at which a task was filed.
  */
 #include <base/assert.h>
 #include <base/saturate.h>
@@ -119,10 +120,31 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
     return error;
 }
 
-static int count_tasks(struct tw__store_db *db, const struct outlook *forecast)
+/* Finds out whether a ready or leased task may have a place ahead, once in a transaction: later in it there are
+ * no more of them. */
+static int find_ahead(struct tw__store_db *db, uint64_t now_ms)
 {
     int error = 0;
-    sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_FORECAST, &error);
+    if (db->ahead != TW__STORE_AHEAD_UNKNOWN)
+        return 0;
+    db->ahead = db->clock_ms > now_ms ? TW__STORE_AHEAD_SOME : TW__STORE_AHEAD_NONE;
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_LEASED_AHEAD, &error);
+    if (row == NULL)
+        return error;
+    tw__store_bind_number(db, row, 1, now_ms);
+    while (tw__store_db_next(db, row, "forecast", &error))
+        db->ahead = sqlite3_column_int(row, 0) != 0 ? TW__STORE_AHEAD_SOME : db->ahead;
+    return error;
+}
+
+static int count_tasks(struct tw__store_db *db, const struct outlook *forecast)
+{
+    int error = find_ahead(db, forecast->now_ms);
+    if (error != 0)
+        return error;
+    bool each = db->ahead == TW__STORE_AHEAD_SOME;
+    sqlite3_stmt *rows =
+        tw__store_db_statement(db, each ? TW__STORE_FORECAST_EACH : TW__STORE_FORECAST, &error);
     if (rows == NULL)
         return error;
     tw__store_bind_text(db, rows, 1, forecast->queue);

@@ -129,6 +129,33 @@ static void a_forecast_counts_each_step(void **state)
     sqlite3_close(db);
 }
 
+/* A past bug: a task counted that was ready or leased, if its place lay ahead. */
+static void a_forecast_sees_waiting_tasks_alone_after_the_clock_was_set_back(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    clock_stop(0);
+    put_at_hour(store, "waiting", 2.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "leased", 1.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "leased, in periods", 1.5, (struct tw_store_delayed){.every_ms = HOUR_MS});
+    expect_forecast(store, "0 2 2 1 1 1 ");
+    other_ask(db, "UPDATE tw_meta SET run = 1;"
+                  "UPDATE tw_task SET run = 1, token = 1 WHERE CAST(id AS TEXT) LIKE 'leased%'");
+    expect_forecast(store, "0 0 1 0 0 0 ");
+    other_ask(db, "UPDATE tw_meta SET run = 2"); /* the attempts have lapsed */
+    expect_forecast(store, "0 2 2 1 1 1 ");
+    other_ask(db, "DELETE FROM tw_task WHERE run > 0");
+    expect_forecast(store, "0 0 1 0 0 0 ");
+    clock_pass(1);
+    put_at_hour(store, "ready", -1.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "ready, in periods", -1.5, (struct tw_store_delayed){.every_ms = HOUR_MS});
+    clock_stop(tw_store_now() - HOUR_MS);
+    put_at_hour(store, "soon", 0.5, (struct tw_store_delayed){0});
+    expect_forecast(store, "1 0 0 1 0 0 ");
+    sqlite3_close(db);
+    clock_go();
+}
+
 static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -1122,6 +1149,7 @@ int main(int count, char **arguments)
         TEST(pages_among_equal_due_times_lose_nothing),
         TEST(pages_of_dead_tasks_too),
         TEST(a_forecast_counts_each_step),
+        TEST(a_forecast_sees_waiting_tasks_alone_after_the_clock_was_set_back),
         TEST(a_forecast_counts_each_call_of_a_repeating_task),
         TEST(a_forecast_counts_missed_periods_by_their_policy),
         TEST(a_missed_call_is_one_of_the_calls_in_all),
