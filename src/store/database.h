@@ -130,7 +130,7 @@
       " NOT INDEXED ON seq = column1 AND queue = column2 WHERE dead_ms IS NULL AND replaced = 0")              \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
-             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6 OR format <> 1)")        \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2, token = ?3,"                                \
              " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE seq = ?1")                                 \
     X(CLAIM_MANY,                                                                                              \

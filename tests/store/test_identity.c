@@ -873,6 +873,39 @@ static void a_job_does_not_begin_after_another_run_has_begun(void **state)
     tw_store_close(next);
 }
 
+/* A later version has written the file since the claim. */
+static void a_job_of_a_file_of_another_format_does_not_begin(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    sqlite3 *db = other_open(fixture);
+    calls_init(&calls);
+    calls.block = true;
+    clock_stop(0);
+    clock_halt();
+    put(fixture->store, "a", 5);
+    put(fixture->store, "b", 6);
+    start_noting(fixture->store, &calls, &errors, 0);
+    runner_idle(fixture->store);
+    clock_pass(1);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(attempts(fixture->store) == 2);
+    runner_look_away(true);
+    runner_round(fixture->store);
+    other_ask(db, "UPDATE tw_meta SET format = 2");
+    unblock(&calls);
+    runner_look_away(false);
+    EVENTUALLY(atomic_load(&errors.count) > 0);
+    assert_int_equal(atomic_load(&errors.last), TW_EFORMAT);
+    assert_string_equal(message(fixture->store),
+                        "format is 2: expected 1; the version that wrote it can read it");
+    other_ask(db, "UPDATE tw_meta SET format = 1");
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_string_equal(calls.text, "a/1");
+    sqlite3_close(db);
+}
+
 /* A backup is restored, and the lock is removed while the run waits to count itself anew. So another run may
  * have begun, and this one claims nothing. */
 static void a_run_whose_lock_is_removed_while_it_counts_itself_anew_claims_nothing(void **state)
@@ -965,6 +998,7 @@ int main(int argc, char **argv)
         TEST(a_job_of_a_replaced_file_does_not_begin_while_the_run_commits),
         TEST(a_job_of_a_file_that_its_commit_has_outlived_does_not_begin),
         TEST(a_job_does_not_begin_after_another_run_has_begun),
+        TEST(a_job_of_a_file_of_another_format_does_not_begin),
         TEST(a_run_whose_lock_is_removed_while_it_counts_itself_anew_claims_nothing),
         TEST(a_standby_of_a_replaced_file_ends),
     };
