@@ -580,10 +580,11 @@ struct tw_store_run_options {
  * so too when the store's file or its log is removed or replaced.
  *
  * Changes by other connections and processes are seen soon after their commit has returned: within a quarter of
- * the time that its sync has taken, and at most half a second. That is within milliseconds on most disks. If a
- * sync takes more than a minute, it is within 30 seconds. The file system must report changes (inotify(7));
- * without it they are seen within 100 ms. A commit of the run that is under way comes before: its sync, and its
- * wait for a lock of others. The system's clock may be set: the tasks follow it.
+ * the time that its sync has taken, and at most half a second. That is within milliseconds on most disks. The
+ * first commit of a connection syncs the folder too, and both times count. If a sync takes more than a minute,
+ * it is within 30 seconds. The file system must report changes (inotify(7)); without it they are seen within
+ * 100 ms. A commit of the run that is under way comes before: its sync, and its wait for a lock of others. The
+ * system's clock may be set: the tasks follow it.
  * Returns: 0 or an error.
  *   - TW_EINVAL: also if no handler was named, or the store runs already.
  *   - TW_EBUSY: another process runs the tasks of the file, be it of other queues, and the flag does not say to

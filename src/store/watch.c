@@ -2,14 +2,15 @@
  *
  * How the runner learns of commits on other connections. A commit writes to the log, waits for the disk, and
  * then publishes the end of the log in shared memory, of which no file event tells. So an event on the log is a
- * hint that comes too early, by the time of a sync. After a hint the runner looks at once, and again at growing
- * intervals: each is a quarter of the time since the hint, and at most half a second. So it sees the commit too
- * late by at most a quarter of its sync, and never by more than half a second. Example: the sync takes 8 ms.
- * The runner looks after 0, 0.2, 0.4, ..., 1, 1.25, ..., 6.8 and 8.5 ms, and sees the commit half a millisecond
- * after its return. All this holds for a runner that waits: one that is inside a commit of its own looks after
- * that. A minute after the hint the looks end: for a sync that takes longer there is the look every
- * 30 seconds (see below). A hint costs some 150 looks in that minute. A transaction that grew beyond SQLite's
- * memory writes early, and writes again when it commits.
+ * hint that comes too early, by the time of a sync, or of two: the first commit of a connection syncs the
+ * folder too. After a hint the runner looks at once, and again at growing intervals: each is a quarter of the
+ * time since the hint, and at most half a second. So it sees the commit too late by at most a quarter of its
+ * syncs, and never by more than half a second. Example: the sync takes 8 ms. The runner looks after 0, 0.2,
+ * 0.4, ..., 1, 1.25, ..., 6.8 and 8.5 ms, and sees the commit half a millisecond after its return. All this
+ * holds for a runner that waits: one that is inside a commit of its own looks after that. A minute after the
+ * hint the looks end: for a sync that takes longer there is the look every 30 seconds (see below). A hint
+ * costs some 150 looks in that minute. A transaction that grew beyond SQLite's memory writes early, and writes
+ * again when it commits.
  *
  * (Rejected: to end the looks when one has seen a commit. Two processes may have written to the log before the
  * hint was read, and only the first of them has committed.)
