@@ -126,7 +126,7 @@ void news_file(struct news *news, int error, const char *message, const char *en
         if (!news->file.broken)
             begin_trouble(news, now_ns);
         snprintf(news->file.reason, sizeof news->file.reason, "%s", message);
-        store_file_cut_option(news->file.reason);
+        store_file_name_wait(news->file.reason);
         news->file.error = error;
         news->file.ends = ends;
         tell_trouble(news, now_ns);

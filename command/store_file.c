@@ -24,7 +24,7 @@ struct tw_store *store_file_try(const char *path, bool make, char message[TW_STO
     }
     if (tw_store_open(&store, path, &options, message, TW_STORE_MESSAGE_SIZE) == 0)
         return store;
-    store_file_cut_option(message);
+    store_file_name_wait(message);
     return NULL;
 }
 
@@ -41,7 +41,7 @@ void store_file_complain(struct tw_store *store, const char *command, const char
 {
     char message[TW_STORE_MESSAGE_SIZE];
     tw_store_message(store, message, sizeof message);
-    store_file_cut_option(message);
+    store_file_name_wait(message);
     complain("%s: %s: %s: %s", command, path, undone, message);
 }
 

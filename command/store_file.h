@@ -11,12 +11,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Cuts the option of the library at the end of a message about a lock: the commands do not have it. */
-static inline void store_file_cut_option(char *message)
+/* Says at the end of a message about a lock whose wait that was, in place of the option of the library, which
+ * the commands do not have. */
+static inline void store_file_name_wait(char *message)
 {
+    static const char wait[] = ", the wait of tickwheel";
     size_t size = strlen(message), option = sizeof TW__BUSY_OPTION - 1;
+    _Static_assert(sizeof wait <= sizeof TW__BUSY_OPTION, "it has room");
     if (size >= option && strcmp(message + size - option, TW__BUSY_OPTION) == 0)
-        message[size - option] = '\0';
+        memcpy(message + size - option, wait, sizeof wait);
 }
 
 /* Opens the file. If it does not exist, makes it if `make`, and else refuses. `command`, for example

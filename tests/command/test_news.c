@@ -206,12 +206,12 @@ static void a_file_that_breaks_again_and_again_gives_few_lines(void **state)
     assert_in_range(flip(1, MINUTE), 24 * MINUTE, 2 * 24 * MINUTE);
 }
 
-static void the_option_of_the_library_is_not_named(void **state)
+static void the_wait_is_that_of_the_command(void **state)
 {
     struct news news = begin();
     (void)state;
     assert_string_equal(file(&news, TW_EBUSY, "locked for 5000 ms, as long as busy_ms says", NULL),
-                        "run: s.db: locked for 5000 ms; trying again\n");
+                        "run: s.db: locked for 5000 ms, the wait of tickwheel; trying again\n");
     news = begin();
     assert_string_equal(file(&news, TW_EIO, "not locked, as long as busy_ms says so", NULL),
                         "run: s.db: not locked, as long as busy_ms says so; trying again\n");
@@ -311,7 +311,7 @@ int main(void)
         cmocka_unit_test(a_trouble_that_gives_one_error_is_told_by_a_look),
         cmocka_unit_test(a_trouble_that_gives_one_error_is_told_by_its_end),
         cmocka_unit_test(a_file_that_breaks_again_and_again_gives_few_lines),
-        cmocka_unit_test(the_option_of_the_library_is_not_named),
+        cmocka_unit_test(the_wait_is_that_of_the_command),
         cmocka_unit_test(another_error_is_told_after_a_minute),
         cmocka_unit_test(the_reason_of_an_end_waits_for_room),
         cmocka_unit_test(a_service_says_how_it_leaves_its_file),
