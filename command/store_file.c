@@ -45,13 +45,19 @@ void store_file_complain(struct tw_store *store, const char *command, const char
     complain("%s: %s: %s: %s", command, path, undone, message);
 }
 
+static void see_one(void *arg, const struct tw_store_task *task)
+{
+    bool *any = arg;
+    (void)task;
+    *any = true;
+}
+
 int store_file_ahead(struct tw_store *store, const char *queue, uint64_t *next_ms, bool *any)
 {
-    uint64_t count = 1;
     int error = tw_store_next(store, queue, next_ms);
-    if (error == 0 && *next_ms == TW_NEVER)
-        error = tw_store_count(store, queue, false, &count);
-    *any = count > 0;
+    *any = error != 0 || *next_ms != TW_NEVER;
+    if (!*any)
+        error = tw_store_scan(store, queue, &(struct tw_store_range){.count = 1}, see_one, any);
     return error;
 }
 

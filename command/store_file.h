@@ -39,7 +39,8 @@ int store_file_stand_by(struct tw_store *store, const char *command, const char 
 void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone);
 
 /* Looks up the time of the first task that waits, TW_NEVER if none does, and whether there is any task that is
- * not dead: ready tasks are counted only if none waits. `queue` NULL: of all queues. Returns: 0 or an error. */
+ * not dead: ready tasks are looked for only if none waits. `queue` NULL: of all queues. Returns: 0 or an
+ * error. */
 int store_file_ahead(struct tw_store *store, const char *queue, uint64_t *next_ms, bool *any);
 
 /* Returns how long a process leaves the file alone after a question that it began to ask then: ten times as

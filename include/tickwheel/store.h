@@ -392,9 +392,10 @@ struct tw_store_range {
 /* Shows the tasks of a queue to `visit`, in the order of place_ms and of their revisions. `range` may be NULL,
  * for all but the dead ones. To go on after a page, a caller sets from_ms to the place_ms and `after` to the
  * revision of the last task that it saw. Dead tasks are asked for alone, and dead_ms, the time of their death,
- * stands in for place_ms in all of this.
+ * stands in for place_ms in all of this. `queue` NULL: the tasks of all queues, one queue after the other, and
+ * `after` is 0.
  * Returns: 0 or an error.
- * Cost: O(log tasks + tasks in the range). */
+ * Cost: O(log tasks + tasks in the range); of all queues, O(tasks) until `count` is reached. */
 int tw_store_scan(const struct tw_store *store, const char *queue, const struct tw_store_range *range,
                   tw_store_visit_fn *visit, void *arg);
 
@@ -404,7 +405,7 @@ int tw_store_scan(const struct tw_store *store, const char *queue, const struct 
 int tw_store_count(const struct tw_store *store, const char *queue, bool dead, uint64_t *count);
 
 /* Looks up next_ms of the first task of a queue that waits (TW_STATE_WAITING). `queue` NULL: the least of all
- * queues. tw_store_count() tells whether there are tasks that do not wait.
+ * queues. tw_store_scan() tells whether there are tasks that do not wait.
  * Returns: 0, and the time in *next_ms, TW_NEVER if there is none, or an error.
  * Cost: O(log tasks), for each queue. */
 int tw_store_next(const struct tw_store *store, const char *queue, uint64_t *next_ms);

@@ -80,6 +80,11 @@
                  " AND dead_ms IS NOT NULL AND dead_ms >= ?2 AND dead_ms <= ?3 ORDER BY dead_ms, seq")         \
     X(SCAN_DEAD_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"          \
                      " AND dead_ms = ?2 AND seq > ?3 ORDER BY seq")                                            \
+    X(SCAN_ALL, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue >= ''"             \
+                " AND dead_ms IS NULL AND place_ms >= ?2 AND place_ms <= ?3 ORDER BY queue, place_ms, seq")    \
+    X(SCAN_ALL_DEAD, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue >= ''"         \
+                     " AND dead_ms IS NOT NULL AND dead_ms >= ?2 AND dead_ms <= ?3"                            \
+                     " ORDER BY queue, dead_ms, seq")                                                          \
     X(QUEUE_AFTER, "SELECT min(name) FROM (SELECT min(queue) AS name FROM $tw_task WHERE queue > ?1"           \
                    " UNION ALL SELECT min(name) FROM $tw_queue WHERE name > ?1 AND paused <> 0)")              \
     X(COUNT, "SELECT count(*) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")         \

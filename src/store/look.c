@@ -14,6 +14,7 @@
 #include "lock.h"
 #include "open.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -240,8 +241,9 @@ static int scan_queue(struct tw__store_db *db, void *arg)
         error = scan_rows(db, view, dead ? TW__STORE_SCAN_DEAD_TIE : TW__STORE_SCAN_TIE, from_ms, range->after);
         from_ms = tw__add_saturating(from_ms, 1);
     }
-    return error == 0 ? scan_rows(db, view, dead ? TW__STORE_SCAN_DEAD : TW__STORE_SCAN, from_ms, to_ms)
-                      : error;
+    static const enum tw__store_statement which[2][2] = {{TW__STORE_SCAN_ALL, TW__STORE_SCAN},
+                                                         {TW__STORE_SCAN_ALL_DEAD, TW__STORE_SCAN_DEAD}};
+    return error == 0 ? scan_rows(db, view, which[dead][view->name.queue != NULL], from_ms, to_ms) : error;
 }
 
 int tw_store_scan(const struct tw_store *store, const char *queue, const struct tw_store_range *range,
@@ -261,6 +263,10 @@ int tw_store_scan(const struct tw_store *store, const char *queue, const struct 
         snprintf(text, sizeof text,
                  "states is '%u': expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)",
                  view.states);
+        return tw__store_failed(store, TW_EINVAL, text);
+    }
+    if (queue == NULL && of->after != 0) {
+        snprintf(text, sizeof text, "after is '%" PRIu64 "': expected 0 for all queues", of->after);
         return tw__store_failed(store, TW_EINVAL, text);
     }
     struct tw__store_db only_message = {.message = text, .size = sizeof text};

@@ -84,6 +84,28 @@ static void see_queue(void *arg, const char *queue)
     strcat(strcat(arg, queue), " ");
 }
 
+/* A run asks at rest whether any task is left, and reads one row for that. */
+static void a_scan_of_all_queues_goes_from_one_to_the_next(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    put_many(store, "b", 2, 7, 1);
+    put_many(store, "a", 3, 8, 1);
+    other_ask(db, "UPDATE tw_task SET dead_ms = due_ms WHERE due_ms = 8");
+    assert_int_equal(store_scan(store, NULL, NULL, see, &seen), 3);
+    assert_string_equal(seen.text, "1@9 2@10 0@7");
+    seen.text[0] = '\0';
+    assert_int_equal(store_scan(store, NULL, &(struct tw_store_range){.count = 1}, see, &seen), 1);
+    assert_string_equal(seen.text, "1@9");
+    seen.text[0] = '\0';
+    assert_int_equal(store_scan(store, NULL, &(struct tw_store_range){.states = TW_STATE_DEAD}, see, &seen), 2);
+    assert_string_equal(seen.text, "0@8! 1@8!");
+    assert_int_equal(tw_store_scan(store, NULL, &(struct tw_store_range){.after = 3}, see, &seen), TW_EINVAL);
+    assert_string_equal(message(store), "after is '3': expected 0 for all queues");
+    sqlite3_close(db);
+}
+
 /* ---- forecast -------------------------------------------------------------------------------------------- */
 
 enum { HOUR_MS = 3600000 };
@@ -1148,6 +1170,7 @@ int main(int count, char **arguments)
     static const struct CMUnitTest tests[] = {
         TEST(pages_among_equal_due_times_lose_nothing),
         TEST(pages_of_dead_tasks_too),
+        TEST(a_scan_of_all_queues_goes_from_one_to_the_next),
         TEST(a_forecast_counts_each_step),
         TEST(a_forecast_sees_waiting_tasks_alone_after_the_clock_was_set_back),
         TEST(a_forecast_counts_each_call_of_a_repeating_task),
