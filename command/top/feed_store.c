@@ -7,7 +7,10 @@
  * again only when ten times as long has passed as the last count took. So a reading takes a tenth of a core at
  * most, and a file of ten million tasks shows counts that are some seconds old.
  *
- * The file may be replaced, for example by a backup. A reading that fails opens the path anew.
+ * The file may be replaced, for example by a backup. A reading that fails opens the path anew. But if the log
+ * of the old file lies there still, SQLite would take it for the log of the new file, and damage that one. So
+ * the path is not opened before the log has gone, or is empty. The log stays open here meanwhile: no other file
+ * can have its number then.
  */
 #include "clock.h"
 #include "command.h"
@@ -18,10 +21,13 @@
 
 #include <tickwheel/version.h>
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000, PATH_SHOWN = 200 };
 
@@ -29,6 +35,8 @@ struct store_feed {
     struct feed feed;
     const struct top_options *options;
     struct tw_store *store;    /* NULL: the next reading opens the file */
+    struct stat file;          /* the file that was opened last */
+    int log;                   /* its log; -1: none */
     struct reading last;       /* the last reading that was counted */
     struct queues queues;      /* its queues, whose names it has */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
@@ -43,12 +51,62 @@ static bool fail(const struct store_feed *feed, const char *message, char error[
     return false;
 }
 
+static bool is_same(const struct stat *one, const struct stat *other)
+{
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* Returns the path of the log, which lies beside the file and not beside a link to it; free() frees it. NULL:
+ * there is no file, or no memory. */
+static char *log_path(const struct store_feed *feed)
+{
+    char *real = realpath(feed->options->store, NULL), *path = NULL;
+    if (real != NULL && asprintf(&path, "%s-wal", real) < 0)
+        path = NULL;
+    free(real);
+    return path;
+}
+
+static void keep_log(struct store_feed *feed)
+{
+    char *path = log_path(feed);
+    if (feed->log >= 0)
+        close(feed->log);
+    bool kept = path != NULL && stat(feed->options->store, &feed->file) == 0;
+    feed->log = kept ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    free(path);
+}
+
+/* Whether another file is at the path now, beside the log of the last one. */
+static bool has_old_log(const struct store_feed *feed)
+{
+    struct stat file, log, kept;
+    char *path = log_path(feed);
+    bool has = path != NULL && feed->log >= 0 && fstat(feed->log, &kept) == 0 &&
+               stat(feed->options->store, &file) == 0 && !is_same(&file, &feed->file) &&
+               stat(path, &log) == 0 && is_same(&log, &kept) && log.st_size > 0;
+    free(path);
+    return has;
+}
+
+static bool refuse_old_log(const struct store_feed *feed, char error[FEED_ERROR])
+{
+    char message[TW_STORE_MESSAGE_SIZE], *path = log_path(feed);
+    snprintf(message, sizeof message, "the file was replaced, and its log was not: remove %.100s and -shm",
+             path != NULL ? path : "the -wal");
+    free(path);
+    return fail(feed, message, error);
+}
+
 static bool open_file(struct store_feed *feed, char error[FEED_ERROR])
 {
     char message[TW_STORE_MESSAGE_SIZE];
+    if (has_old_log(feed))
+        return refuse_old_log(feed, error);
     feed->store = store_file_try(feed->options->store, false, message);
     if (feed->store == NULL)
         return fail(feed, message, error);
+    keep_log(feed);
     return true;
 }
 
@@ -250,6 +308,8 @@ static void free_store(struct feed *base)
 {
     struct store_feed *feed = (struct store_feed *)base;
     tw_store_close(feed->store);
+    if (feed->log >= 0)
+        close(feed->log);
     queues_free(&feed->queues);
     free(feed);
 }
@@ -263,5 +323,6 @@ struct feed *command_top_store(const struct top_options *options)
     }
     feed->feed = (struct feed){read_store, free_store};
     feed->options = options;
+    feed->log = -1;
     return &feed->feed;
 }
