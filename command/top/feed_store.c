@@ -29,6 +29,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { FAILED_LOOK = 100 }; /* of each queue that is listed: tasks that are looked at for a failure */
 enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000, PATH_SHOWN = 200 };
 
 struct store_feed {
@@ -41,6 +42,7 @@ struct store_feed {
     struct queues queues;      /* its queues, whose names it has */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
     uint64_t held;             /* the ready tasks of paused queues */
+    uint64_t failed;           /* tasks whose last attempt has failed, among those that were looked at */
 };
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
@@ -191,6 +193,23 @@ static void count_queue(void *arg, const struct tw_store_load *load)
         list_queue(reading->paused, &reading->pauses, &seen, keeps_more);
 }
 
+static void see_failure(void *arg, const struct tw_store_task *task)
+{
+    uint64_t *failed = arg;
+    *failed += task->error != NULL;
+}
+
+/* Counts the tasks that have failed, among the first ones of the largest queues: no index has them, so a look
+ * at all of them would take long. */
+static bool count_failed(struct store_feed *feed, const struct reading *reading)
+{
+    struct tw_store_range first = {.count = FAILED_LOOK};
+    bool good = true;
+    for (size_t i = 0; i < reading->queues && good; i++)
+        good = tw_store_scan(feed->store, reading->seen[i].whole.data, &first, see_failure, &feed->failed) == 0;
+    return good;
+}
+
 static void look_at_queues(void *arg)
 {
     struct counting *counting = arg;
@@ -200,6 +219,7 @@ static void look_at_queues(void *arg)
         tw_store_loads(feed->store, feed->options->queue, count_queue, counting) == 0 && !queues->lost;
     for (size_t i = 0; i < queues->count && counting->good; i++)
         counting->good = add_forecast(feed, queues->name[i], counting->reading);
+    counting->good = counting->good && count_failed(feed, counting->reading);
 }
 
 static bool count_all(struct store_feed *feed, struct reading *reading)
@@ -210,7 +230,7 @@ static bool count_all(struct store_feed *feed, struct reading *reading)
     *queues = (struct queues){.name = NULL};
     reading->count[COUNT_WAITING] = reading->count[COUNT_READY] = 0;
     reading->count[COUNT_LEASED] = reading->count[COUNT_DEAD] = 0;
-    feed->held = 0;
+    feed->held = feed->failed = 0;
     bool good = tw_store_snapshot(feed->store, look_at_queues, &counting) == 0 && counting.good;
     reading->count[COUNT_QUEUES] = queues->count;
     return good;
@@ -240,11 +260,26 @@ static void write_path(const struct store_feed *feed, char path[PATH_SHOWN])
         snprintf(path, PATH_SHOWN, "FILE");
 }
 
-/* Warns of a mark that keeps all tasks back; or of the ready tasks that a run would call now; or of dead
- * tasks, which nobody calls any more. */
+/* Warns of dead tasks, which nobody calls any more, and of tasks that have failed and are tried again. */
+static void warn_of_failures(const struct store_feed *feed, struct reading *reading, const char *path)
+{
+    uint64_t dead = reading->count[COUNT_DEAD], failed = feed->failed;
+    char more[PATH_SHOWN];
+    snprintf(more, sizeof more, "%" PRIu64 " task%s tried again", failed,
+             failed == 1 ? " has failed, and is" : "s have failed, and are");
+    if (dead > 0)
+        snprintf(reading->warning, sizeof reading->warning,
+                 "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)%s%s", dead,
+                 dead == 1 ? " is" : "s are", path, failed > 0 ? "; " : "", failed > 0 ? more : "");
+    else if (failed > 0)
+        snprintf(reading->warning, sizeof reading->warning, "%s (tickwheel tasks --store %s list)", more, path);
+}
+
+/* Warns of a mark that keeps all tasks back; or of the ready tasks that a run would call now; or of
+ * failures. */
 static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
-    uint64_t ready = reading->count[COUNT_READY] - feed->held, dead = reading->count[COUNT_DEAD];
+    uint64_t ready = reading->count[COUNT_READY] - feed->held;
     char path[PATH_SHOWN];
     write_path(feed, path);
     if (store_file_is_marked(feed->store))
@@ -254,10 +289,8 @@ static void warn(const struct store_feed *feed, struct reading *reading, bool ru
         snprintf(reading->warning, sizeof reading->warning,
                  "%" PRIu64 " task%s ready, and nobody runs %s (tickwheel run --store %s)", ready,
                  ready == 1 ? " is" : "s are", ready == 1 ? "it" : "them", path);
-    else if (dead > 0)
-        snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)", dead, dead == 1 ? " is" : "s are",
-                 path);
+    else
+        warn_of_failures(feed, reading, path);
 }
 
 /* ---- the feed -------------------------------------------------------------------------------------------- */
