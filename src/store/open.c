@@ -210,6 +210,8 @@ static int connect_to(struct tw__store_db *db, const char *path, const struct tw
     if (code != SQLITE_OK)
         return refuse_file(db, code, path, (flags & SQLITE_OPEN_CREATE) != 0);
     error = tw__store_db_identify(db);
+    if (error == 0)
+        error = tw__store_lock_check_log(db);
     if (error != 0)
         return error;
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
@@ -274,23 +276,15 @@ void tw__store_cut_log(struct tw__store_db *db, uint64_t most, uint64_t busy_ms)
     sqlite3_busy_timeout(db->db, (int)busy_ms);
 }
 
-/* Moves the log of a file that has lost its path into that file, which the connection still has open. An empty
- * log damages no file that takes the path. While another process has the old log open, this may fail. */
-static void empty_old_log(struct tw__store_db *db)
-{
-    sqlite3_busy_timeout(db->db, 0);
-    sqlite3_wal_checkpoint_v2(db->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-}
-
 /* SQLite moves the log into the file with the last connection, and removes the log by its name. A log that was
  * removed would bring back pages that others have changed since, and the log at its path would be theirs. */
 void tw__store_close(struct tw__store_db *db)
 {
     tw__store_db_fini(db);
-    if (db->db != NULL && tw__store_db_has_old_log(db))
-        empty_old_log(db);
-    if (db->db != NULL && !tw__store_db_has_files(db))
+    if (db->db != NULL && !tw__store_db_has_files(db)) {
+        tw__store_lock_mark_log(db);
         sqlite3_db_config(db->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
     sqlite3_close(db->db);
     db->db = NULL;
 }

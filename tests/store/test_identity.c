@@ -424,8 +424,33 @@ static void the_end_of_the_old_file_leaves_the_new_one_alone(void **state)
     tw_store_close(first);
 }
 
+static void refuses_old_log(const struct fixture *fixture)
+{
+    struct tw_store *store = NULL;
+    char message[2 * PATH_SIZE + 200], expected[2 * PATH_SIZE + 200];
+    snprintf(
+        expected, sizeof expected,
+        "%s-wal is the log of the file that was here before: remove it and -shm, or move it with that file, "
+        "and then open the file again",
+        fixture->path);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tw_store_open(&store, fixture->path, NULL, message, sizeof message), TW_EREPLACED);
+        assert_string_equal(message, expected);
+        assert_null(store);
+    }
+}
+
+/* Moves a file beside the store's file to its place beside another one. */
+static void move_beside(const struct fixture *fixture, const char *end, const struct fixture *to)
+{
+    char old[PATH_SIZE + 8], new[PATH_SIZE + 8];
+    snprintf(old, sizeof old, "%s%s", fixture->path, end);
+    snprintf(new, sizeof new, "%s%s", to->path, end);
+    assert_int_equal(rename(old, new), 0);
+}
+
 /* A bug: SQLite took the log of the old file for that of the new one, and damaged the new file. */
-static void the_log_of_a_file_that_lost_its_path_goes_into_that_file(void **state)
+static void the_log_of_a_file_that_lost_its_path_is_refused_beside_another(void **state)
 {
     static void (*const losses[])(const struct fixture *fixture) = {put_new_in_place, remove_file};
     struct fixture *fixture = *state, kept = *fixture;
@@ -444,6 +469,9 @@ static void the_log_of_a_file_that_lost_its_path_goes_into_that_file(void **stat
         tw_store_close(fixture->store);
         if (losses[i] == remove_file)
             put_new_in_place(fixture);
+        refuses_old_log(fixture);
+        move_beside(fixture, "-wal", &kept);
+        move_beside(fixture, "-shm", &kept);
         fixture->store = open_there(fixture);
         assert_string_equal(scan(fixture->store, NULL), "new@1");
         assert_int_equal(put(fixture->store, "more", 2), 1);
@@ -975,7 +1003,7 @@ int main(int argc, char **argv)
         TEST(an_index_that_no_file_has_is_none_that_was_removed),
         TEST(bytes_that_are_written_over_the_file_are_not_noticed),
         TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
-        TEST(the_log_of_a_file_that_lost_its_path_goes_into_that_file),
+        TEST(the_log_of_a_file_that_lost_its_path_is_refused_beside_another),
         TEST(the_log_that_a_crash_has_left_is_recovered),
         TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),
         TEST(a_connection_of_the_caller_is_checked_too),
