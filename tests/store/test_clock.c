@@ -429,13 +429,13 @@ static void a_task_that_is_given_back_after_the_clock_was_set_back_is_ready(void
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
     clock_step(-3 * (int64_t)HOUR_MS);
-    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q"), 1);
     tw_job_answer(calls.kept[0], TW_ANSWER_BACK);
     runner_idle(store);
     tw_store_get(store, tw_store_named("q", "x"), see, &seen);
     assert_true(seen.last.next_ms == tw_store_now());
     assert_int_equal(seen.last.state, TW_STATE_READY);
-    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_resume(store, "q"), 1);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/1");
     tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
     assert_int_equal(tw_store_stop(store), 0);
