@@ -3,7 +3,7 @@
  * The invariants S1 to S7 of a shard, each with the words that name it. With TW_DEBUG 2 they are checked when
  * a thread releases the shard's lock: lock.h tells how often. The tests check them after every operation.
  *
- * Example: a task's state is READY but its link is in no list. count_states() counts one READY task, the
+ * Example: a task's state is READY but its link is in no list. count_lines() counts one READY task, the
  * ready, sent and aside lists have none, and the check returns "S1: a task is not in the one place of its
  * state".
  */
@@ -17,20 +17,14 @@
 
 /* ---- S1 -------------------------------------------------------------------------------------------------- */
 
-/* The number of tasks in each state, and the number of FREE tasks that have had their last generation. */
+/* All that the checks want to know of the lines, from one pass over them. */
 struct census {
-    uint64_t in[TW__SCHED_RUNNING + 1];
-    uint64_t last_generation;
+    uint64_t in[TW__SCHED_RUNNING + 1]; /* tasks in each state */
+    uint64_t last_generation;           /* FREE tasks that have had their last generation */
+    uint64_t keys, legacy_keys;
+    uint64_t first_tick; /* of the PENDING tasks */
+    bool lost;           /* an id or a key does not find its task, or a FREE task has a key */
 };
-
-static void count_states(const struct tw__sched_lines *lines, struct census *census)
-{
-    for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
-        const struct tw__sched_task *task = tw__sched_task_at(lines, i);
-        census->in[task->state]++;
-        census->last_generation += task->state == TW__SCHED_FREE && task->generation == UINT32_MAX;
-    }
-}
 
 /* Whether the links of a list agree in both directions. Adds the number of links to *count. */
 static bool is_linked(const struct tw__link *list, uint64_t *count)
@@ -91,23 +85,29 @@ static int count_timer(void *arg, struct tw_timer *timer)
 /* Whether the wheel holds the PENDING tasks, the loose tasks, and no other. */
 static bool wheel_agrees(const struct tw__sched_shard *shard, uint64_t pending)
 {
-    struct census filed = {{0}, 0};
+    struct census filed = {.lost = false};
     tw_wheel_visit(shard->wheel, count_timer, &filed);
     return filed.in[TW__SCHED_PENDING] == pending && filed.in[TW__SCHED_FREE] == count_loose(shard) &&
            filed.in[TW__SCHED_READY] == 0 && filed.in[TW__SCHED_RUNNING] == 0;
 }
 
-/* Whether a free list has as many tasks as there is room for, and all of them are FREE. */
+/* Whether a free list has as many tasks as there is room for, and all of them are FREE. In a new chunk each
+ * line names the next one, and there the inner loop need not wait for one load before it begins another. */
 static bool free_list_agrees(const struct tw__sched_lines *lines)
 {
+    uint32_t made = tw__sched_lines_made(lines), i = lines->free, next = i;
     uint64_t count = 0;
-    for (uint32_t i = lines->free; i != TW__SCHED_NONE; i = tw__sched_task_at(lines, i)->next_free) {
-        if (i >= tw__sched_lines_made(lines) || tw__sched_task_at(lines, i)->state != TW__SCHED_FREE ||
-            count == lines->room)
-            return false;
-        count++;
+    while (next < made && count < lines->room) {
+        i = next;
+        do {
+            const struct tw__sched_task *task = tw__sched_task_at(lines, i++);
+            if (task->state != TW__SCHED_FREE)
+                return false;
+            count++;
+            next = task->next_free;
+        } while (next == i && i < made && count < lines->room);
     }
-    return count == lines->room;
+    return next == TW__SCHED_NONE && count == lines->room;
 }
 
 /* Whether every FREE task is in the free list of its kind, or loose, or has had its last generation. */
@@ -153,34 +153,44 @@ static bool key_finds(const struct tw__sched_shard *shard, uint32_t line)
     return found == 1 && slot->size > 0 && slot->size <= TW_SCHED_KEY_MAX && key_leads_here(shard, slot);
 }
 
-/* Whether every task of one kind that is not FREE is found by its id. */
-static bool ids_find(const struct tw__sched_shard *shard, enum tw__sched_kind kind)
+static bool id_finds(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
+                     enum tw__sched_kind kind)
 {
-    const struct tw__sched_lines *lines = &shard->lines[kind];
-    for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
-        const struct tw__sched_task *task = tw__sched_task_at(lines, i);
-        if (task->state != TW__SCHED_FREE &&
-            (task->keyed != kind || tw__sched_task_find(shard, tw__sched_task_id(shard, task)) != task))
-            return false;
-    }
-    return true;
+    return task->keyed == kind && tw__sched_task_find(shard, tw__sched_task_id(shard, task)) == task;
 }
 
-/* Whether every key finds its task, a FREE task has no key, and there are as many keys, and as many legacy
- * keys, as the counts say. */
-static bool keys_find(const struct tw__sched_shard *shard)
+static void count_line(const struct tw__sched_shard *shard, enum tw__sched_kind kind, uint32_t line,
+                       struct census *census)
 {
-    const struct tw__sched_lines *lines = &shard->lines[TW__SCHED_KEYED];
-    uint64_t keys = 0, legacy_keys = 0;
-    for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
-        bool taken = tw__sched_task_at(lines, i)->state != TW__SCHED_FREE;
-        if (taken ? !key_finds(shard, i) : tw__sched_slot_at(shard, i)->size > 0)
-            return false;
-        keys += taken;
-        legacy_keys += taken && tw__sched_slot_at(shard, i)->legacy;
+    const struct tw__sched_task *task = tw__sched_task_at(&shard->lines[kind], line);
+    const struct tw__sched_slot *slot = kind == TW__SCHED_KEYED ? tw__sched_slot_at(shard, line) : NULL;
+    census->in[task->state]++;
+    if (task->state == TW__SCHED_FREE) {
+        census->last_generation += task->generation == UINT32_MAX;
+        census->lost |= slot != NULL && slot->size > 0;
+        return;
     }
-    return keys == shard->stats.keys &&
-           (shard->number != 0 || legacy_keys == atomic_load(&shard->sched->legacy_keys));
+    census->lost |= !id_finds(shard, task, kind) || (slot != NULL && !key_finds(shard, line));
+    census->keys += slot != NULL;
+    census->legacy_keys += slot != NULL && slot->legacy;
+    if (task->state == TW__SCHED_PENDING && tw_timer_deadline(&task->timer) < census->first_tick)
+        census->first_tick = tw_timer_deadline(&task->timer);
+}
+
+static struct census count_lines(const struct tw__sched_shard *shard)
+{
+    struct census census = {.first_tick = TW_NEVER};
+    for (int kind = 0; kind < TW__SCHED_KINDS; kind++)
+        for (uint32_t i = 0, made = tw__sched_lines_made(&shard->lines[kind]); i < made; i++)
+            count_line(shard, (enum tw__sched_kind)kind, i, &census);
+    return census;
+}
+
+/* Whether all tasks are found, and there are as many keys, and as many legacy keys, as the counts say. */
+static bool all_are_found(const struct tw__sched_shard *shard, const struct census *census)
+{
+    return !census->lost && census->keys == shard->stats.keys &&
+           (shard->number != 0 || census->legacy_keys == atomic_load(&shard->sched->legacy_keys));
 }
 
 /* ---- S3 to S6 -------------------------------------------------------------------------------------------- */
@@ -193,24 +203,11 @@ static bool counts_agree(const struct tw__sched_shard *shard, const struct censu
            stats->added + stats->again == stats->fired + stats->cancelled + stats->handed + stats->pending;
 }
 
-/* Whether no PENDING task of one kind is due before a tick. */
-static bool none_before(const struct tw__sched_lines *lines, uint64_t tick)
-{
-    for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
-        const struct tw__sched_task *task = tw__sched_task_at(lines, i);
-        if (task->state == TW__SCHED_PENDING && tw_timer_deadline(&task->timer) < tick)
-            return false;
-    }
-    return true;
-}
-
 /* Whether no PENDING task is due before the tick until which the timer thread sleeps. A stopped shard may let
  * the timer thread sleep longer. */
-static bool wakes_in_time(const struct tw__sched_shard *shard)
+static bool wakes_in_time(const struct tw__sched_shard *shard, const struct census *census)
 {
-    return shard->wake == 0 || shard->stopped ||
-           (none_before(&shard->lines[TW__SCHED_PLAIN], shard->wake) &&
-            none_before(&shard->lines[TW__SCHED_KEYED], shard->wake));
+    return shard->wake == 0 || shard->stopped || census->first_tick >= shard->wake;
 }
 
 static bool stop_holds(const struct tw__sched_shard *shard)
@@ -259,18 +256,16 @@ static bool order_holds(const struct tw__sched_shard *shard)
 const char *tw__sched_shard_check(const struct tw__sched_shard *shard)
 {
     TW_ASSERT(tw__sched_locked(shard));
-    struct census census = {{0}, 0};
-    count_states(&shard->lines[TW__SCHED_PLAIN], &census);
-    count_states(&shard->lines[TW__SCHED_KEYED], &census);
+    struct census census = count_lines(shard);
     if (!loose_are_known(shard))
         return "S6: the wheel would return a cancelled task";
     if (!places_agree(shard, &census))
         return "S1: a task is not in the one place of its state";
-    if (!ids_find(shard, TW__SCHED_PLAIN) || !ids_find(shard, TW__SCHED_KEYED) || !keys_find(shard))
+    if (!all_are_found(shard, &census))
         return "S2: an id or a key does not find its task";
     if (!counts_agree(shard, &census))
         return "S3: the counts do not add up";
-    if (!wakes_in_time(shard))
+    if (!wakes_in_time(shard, &census))
         return "S4: a task is due before the timer thread wakes up";
     if (!stop_holds(shard))
         return "S5: a task was added, or a callback has started, after the stop";

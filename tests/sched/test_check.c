@@ -73,6 +73,8 @@ static void s1_a_task_that_is_not_where_its_state_says_is_named(void **state)
         struct tw__sched_task *unused = tw__sched_task_at(lines, lines->free);
         EXPECT_BROKEN(busy, "S1", *unused, unused->state = TW__SCHED_READY);
         EXPECT_BROKEN(busy, "S1", unused->next_free, unused->next_free = TW__SCHED_NONE - 1);
+        EXPECT_BROKEN(busy, "S1", unused->next_free,
+                      unused->next_free = (kind == TW__SCHED_KEYED ? busy.keyed : busy.ready)->index);
     }
     tw_sched_free(busy.sched);
 }
