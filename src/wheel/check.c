@@ -97,8 +97,10 @@ static const char *check_timers(const struct tw_wheel *w, uint32_t level)
     const struct tw__wheel_ring *ring = &w->ring[level];
     struct inspection seen = {.wheel = w, .level = level, .broken = NULL};
     for (uint32_t i = 0; i < ring->count && seen.broken == NULL; i++) {
+        const struct tw__wheel_list *list = &tw__wheel_slot_at(ring, i)->list;
         seen.index = i;
-        tw__wheel_list_visit(&tw__wheel_slot_at(ring, i)->list, check_filed, &seen);
+        if (!tw__wheel_list_empty(list)) /* most are, so there is no call for them */
+            tw__wheel_list_visit(list, check_filed, &seen);
     }
     if (seen.broken == NULL)
         tw__wheel_list_visit(&ring->drain, check_draining, &seen);
@@ -143,23 +145,30 @@ static bool gate_agrees(const struct tw_wheel *w)
     return w->gate == w->now && w->express == before + 1 && w->express_ticks == ticks;
 }
 
-/* The earliest work of a level; with `marked`, slots count that only their mark shows as occupied. This looks
- * at each slot, and so does not rely on the search that it checks. */
-static uint64_t level_event(const struct tw_wheel *w, uint32_t level, bool marked)
+/* Lowers *exact to the earliest work of a level, and *bound to the earliest that its marks show: a mark may be
+ * left of a slot that is empty now. This looks at each slot, and so does not rely on the search that it checks;
+ * it relies on W2. */
+static void lower_to_level(const struct tw_wheel *w, uint32_t level, uint64_t *exact, uint64_t *bound)
 {
     const struct tw__wheel_ring *ring = &w->ring[level];
     uint64_t first = tw__wheel_list_empty(&ring->drain) ? TW_NEVER : tw__wheel_drain_event(w, ring);
     uint64_t from = tw__wheel_ring_from(w, level);
+    tw__wheel_lower(exact, first);
+    tw__wheel_lower(bound, first);
     if (level == 0 && w->cur == UINT64_MAX)
-        return first;
+        return;
     uint32_t index = tw__wheel_slot_index(ring, from);
     uint64_t left = UINT64_MAX / ring->span - from + 1; /* the slots that start before time ends */
     for (uint32_t i = 0; i < ring->count && i < left; i++) {
-        const struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, (index + i) % ring->count);
-        if (marked ? tw__wheel_marked(slot) : !tw__wheel_list_empty(&slot->list))
-            tw__wheel_lower(&first, tw__wheel_slot_event(w, level, from + i));
+        const struct tw__wheel_slot *slot = tw__wheel_slot_at(ring, index);
+        index = tw__wheel_onward(ring, index, 1);
+        if (!tw__wheel_marked(slot))
+            continue;
+        uint64_t event = tw__wheel_slot_event(w, level, from + i);
+        tw__wheel_lower(bound, event);
+        if (!tw__wheel_list_empty(&slot->list))
+            tw__wheel_lower(exact, event);
     }
-    return first;
 }
 
 /* W8. */
@@ -168,10 +177,8 @@ static bool event_agrees(const struct tw_wheel *w)
     uint64_t exact = TW_NEVER, bound = TW_NEVER;
     if (w->event_list == NULL)
         return w->now >= w->quiet;
-    for (uint32_t level = 0; level < w->levels; level++) {
-        tw__wheel_lower(&exact, level_event(w, level, false));
-        tw__wheel_lower(&bound, level_event(w, level, true));
-    }
+    for (uint32_t level = 0; level < w->levels; level++)
+        lower_to_level(w, level, &exact, &bound);
     if (w->now < w->quiet && w->event < w->quiet)
         return false;
     if (w->event_list != &w->due && !tw__wheel_list_empty(w->event_list) && w->event != exact)
