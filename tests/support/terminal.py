@@ -7,9 +7,12 @@
     terminal.ended_well()
     terminal.close()
 """
+import contextlib
 import os
 import re
+import select
 import shlex
+import signal
 import subprocess
 import tempfile
 
@@ -50,10 +53,14 @@ class Terminal:
     def resize(self, cols, rows):
         self.tmux("resize-window", "-x", str(cols), "-y", str(rows))
 
-    def pid(self):
+    def processes(self):
+        """The ids of the shell and of the command, if it runs."""
         shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
         with open(f"/proc/{shell}/task/{shell}/children", encoding="ascii") as file:
-            return int(file.read().split()[0])
+            return [int(pid) for pid in (shell, *file.read().split())]
+
+    def pid(self):
+        return self.processes()[1]
 
     def file(self, name):
         path = os.path.join(self.folder, name)
@@ -63,7 +70,19 @@ class Terminal:
             return file.read().strip()
 
     def close(self):
-        self.tmux("kill-server")
+        """Takes the terminal away from the command, and waits for its end. A command that goes on is killed, so
+        that it is not left behind, and the test fails."""
+        with contextlib.ExitStack() as end:
+            ends = []
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    ends.append(os.pidfd_open(pid))
+                    end.callback(os.close, ends[-1])
+            self.tmux("kill-server")
+            left = [process for process in ends if not select.select([process], [], [], PATIENCE)[0]]
+            for process in left:
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+            assert not left, f"{len(left)} processes have outlived their terminal"
 
     def ended_well(self, status="0"):
         """Asserts that the command has left the terminal as it was: its modes, its screen and its cursor."""
