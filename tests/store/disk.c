@@ -34,9 +34,13 @@ static void *must(void *memory)
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
 
+/* The room doubles, as files are read and written in small parts. */
 static void set_size(struct bytes *bytes, size_t size)
 {
-    bytes->at = must(realloc(bytes->at, size + 1));
+    if (size >= bytes->room) {
+        bytes->room = size < 2 * bytes->room ? 2 * bytes->room : size + 1;
+        bytes->at = must(realloc(bytes->at, bytes->room));
+    }
     if (size > bytes->size)
         memset(bytes->at + bytes->size, 0, size - bytes->size);
     bytes->size = size;

@@ -18,7 +18,7 @@ struct disk {
 
 struct bytes {
     unsigned char *at;
-    size_t size;
+    size_t size, room; /* the room is larger than the size */
 };
 
 /* A path and its file. */
