@@ -15,6 +15,7 @@
  *     CONFIG SET                                      read the settings again that INFO warns by; wake the
  *                                                     workers, who may have waited for tickwheel.deliver yes
  *     a replica is promoted                           deliver late tasks at once
+ *     a fork, and some of the others                  ask again who reads the log (server/log.c)
  *     the event loop wakes up                         free the client asked last (delivery/asked.c); look
  *                                                     at the clock
  *
@@ -142,11 +143,21 @@ static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)ctx;
     (void)event;
     (void)data;
+    tw__redis_log_forget_readers();
     if (sub != REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
         return;
     /* What was ready on the old primary before, and changed there, came here as a task of the past. */
     tw__redis_place_sort_past(tw__redis_shared.queues);
     tw__redis_alarm_at(tw__redis_now_ms());
+}
+
+static void on_fork(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx;
+    (void)event;
+    (void)sub;
+    (void)data;
+    tw__redis_log_forget_readers();
 }
 
 static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -172,6 +183,7 @@ static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub,
     (void)event;
     (void)sub;
     (void)data;
+    tw__redis_log_forget_readers();
     tw__redis_info_settings(ctx);
     if (tw__redis_config.deliver)
         tw__redis_workers_wake_all(); /* it may be yes only now, and workers may have begun to wait before */
@@ -187,6 +199,7 @@ int tw__redis_events_register(RedisModuleCtx *ctx)
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Loading, on_loading) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ReplicationRoleChanged, on_role) !=
             REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ForkChild, on_fork) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_CronLoop, on_cron) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_EventLoop, on_event_loop) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Config, on_config) != REDISMODULE_OK)

@@ -32,7 +32,8 @@
 enum { GONE, CANCELLED, AT_WORK };
 
 /* Cancels the task with an id. Returns the reply. */
-static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id)
+static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id,
+                     struct tw__redis_buffer *log)
 {
     tw__redis_queue_foresee_removal(queue, hash);
     struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
@@ -40,7 +41,7 @@ static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__re
         return GONE;
     tw__redis_place_prefetch(task);
     int reply = tw__redis_task_is_leased(task) ? AT_WORK : CANCELLED;
-    tw__redis_change_put_gone(&tw__redis_shared.log, tw__redis_shared.queues, task);
+    tw__redis_change_put_gone(log, tw__redis_shared.queues, task);
     tw__redis_queue_remove(queue, task, hash);
     return reply;
 }
@@ -57,6 +58,7 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     if (!tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
+    struct tw__redis_buffer *log = tw__redis_log_open(ctx);
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
         uint64_t next = 0;
@@ -64,13 +66,13 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
             next = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[i + 1]));
             tw__redis_queue_foresee_cells(tw__redis_shared.queues, next);
         }
-        int reply = queue == NULL ? GONE : cancel_id(queue, hash, tw__redis_string_bytes(argv[i]));
+        int reply = queue == NULL ? GONE : cancel_id(queue, hash, tw__redis_string_bytes(argv[i]), log);
         RedisModule_ReplyWithLongLong(ctx, reply);
         cancelled += reply != GONE;
         hash = next;
     }
     if (cancelled > 0) {
-        tw__redis_log_command(ctx, argv[1]);
+        tw__redis_log_close(ctx, argv[1], log);
         tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
         tw__redis_keys_remove_if_empty(ctx, argv[1], true);
@@ -126,15 +128,16 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (!may_move(ctx, task))
         return REDISMODULE_OK;
     struct tw__redis_verb verb = {.call = {.verb = TW__TASK_MOVE, .conditions = condition, .at_ms = due}};
+    struct tw__redis_buffer *log = tw__redis_log_open(ctx);
     struct tw__task_outcome outcome;
     tw__redis_place_prefetch(task);
-    tw__redis_lease_change(queue, task, &verb, now_ms, &tw__redis_shared.log, &outcome);
+    tw__redis_lease_change(queue, task, &verb, now_ms, log, &outcome);
     if (outcome.reply == TW__TASK_IS_DEAD) {
         tw__redis_refuse(ctx, "ERR the task is dead: expected a replay, or a put in its place");
         return REDISMODULE_OK;
     }
     if (outcome.reply == TW__TASK_YES) {
-        tw__redis_log_command(ctx, argv[1]);
+        tw__redis_log_close(ctx, argv[1], log);
         tw__redis_shared.counts.moved++;
         tw__redis_alarm_at(due);
         tw__redis_keys_changed(ctx, argv[1], "tw.move");

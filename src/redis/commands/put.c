@@ -76,7 +76,11 @@ static void log_task(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
                      const struct tw__redis_task *task, struct tw__redis_route *route)
 {
     bool renews = filing->how == TW__TASK_KEEPDUE_IN_PLACE;
-    struct tw__redis_buffer *chunk = &tw__redis_shared.log;
+    struct tw__redis_buffer *chunk = tw__redis_log_open(ctx);
+    if (chunk == NULL) {
+        tw__redis_log_close(ctx, filing->queue, NULL);
+        return;
+    }
     tw__redis_chunk_put(chunk, task, route);
     RedisModule_Replicate(ctx, "TW.FIRED", "ssbv", filing->queue,
                           renews ? tw__redis_shared.renew : tw__redis_shared.put, chunk->at, chunk->size,

@@ -24,14 +24,18 @@ enum { OF_ATTEMPT, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
-/* Begins a change of the task with an id. The first one has the number of the format before it. */
-static void put_kind(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory, uint64_t kind,
+/* Begins a change of the task with an id. The first one has the number of the format before it. Returns false if
+ * nobody reads changes. */
+static bool put_kind(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory, uint64_t kind,
                      struct tw__redis_bytes id)
 {
+    if (buffer == NULL)
+        return false;
     if (buffer->size == 0)
         tw__redis_buffer_put_number(buffer, TW__REDIS_FORMAT_NUMBER, memory);
     tw__redis_buffer_put_number(buffer, kind, memory);
     tw__redis_buffer_put_bytes(buffer, id, memory);
+    return true;
 }
 
 static void put_attempt(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
@@ -45,14 +49,16 @@ static void put_attempt(struct tw__redis_buffer *buffer, const struct tw__redis_
 void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                           const struct tw__redis_task *task)
 {
-    put_kind(buffer, &queues->memory, OF_ATTEMPT, tw__redis_task_id(task));
+    if (!put_kind(buffer, &queues->memory, OF_ATTEMPT, tw__redis_task_id(task)))
+        return;
     put_attempt(buffer, queues, task);
 }
 
 void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                     struct tw__redis_bytes from, const struct tw__redis_task *dead)
 {
-    put_kind(buffer, &queues->memory, OF_DEAD_COPY, from);
+    if (!put_kind(buffer, &queues->memory, OF_DEAD_COPY, from))
+        return;
     tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(dead), &queues->memory);
     put_attempt(buffer, queues, dead);
 }
@@ -60,14 +66,15 @@ void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struc
 void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task)
 {
-    put_kind(buffer, &queues->memory, OF_GONE, tw__redis_task_id(task));
+    (void)put_kind(buffer, &queues->memory, OF_GONE, tw__redis_task_id(task));
 }
 
 void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task, uint64_t due_ms)
 {
     uint64_t times = tw__redis_task_times(task);
-    put_kind(buffer, &queues->memory, OF_NEXT, tw__redis_task_id(task));
+    if (!put_kind(buffer, &queues->memory, OF_NEXT, tw__redis_task_id(task)))
+        return;
     tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
     tw__redis_buffer_put_number(buffer, times == TW__REDIS_FOR_EVER ? 0 : times, &queues->memory);
 }
@@ -75,14 +82,16 @@ void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw_
 void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task, uint64_t due_ms)
 {
-    put_kind(buffer, &queues->memory, OF_ANEW, tw__redis_task_id(task));
+    if (!put_kind(buffer, &queues->memory, OF_ANEW, tw__redis_task_id(task)))
+        return;
     tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
 }
 
 void tw__redis_change_put_back(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task)
 {
-    put_kind(buffer, &queues->memory, OF_BACK, tw__redis_task_id(task));
+    if (!put_kind(buffer, &queues->memory, OF_BACK, tw__redis_task_id(task)))
+        return;
     tw__redis_buffer_put_number(buffer, tw__redis_task_due(task), &queues->memory);
 }
 

@@ -2,7 +2,8 @@
  *
  * Changes of the attempt states of tasks, as bytes: how a server tells its append-only file and its replicas
  * that tasks were leased, given back, failed, died or were done. A change names the task, and gives its new
- * attempt state and time in full, so that nobody has to compute them again.
+ * attempt state and time in full, so that nobody has to compute them again. If the buffer is NULL, nobody would
+ * read the change, and nothing is written.
  */
 #ifndef TW_REDIS_CHANGE_H
 #define TW_REDIS_CHANGE_H

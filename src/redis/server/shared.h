@@ -50,6 +50,9 @@ struct tw__redis_refusal {
     char text[TW__REDIS_REFUSAL_MAX];
 };
 
+/* Whether anybody reads what the module logs (log.c). */
+enum tw__redis_readers { TW__REDIS_READERS_UNKNOWN, TW__REDIS_READERS_NONE, TW__REDIS_READERS_SOME };
+
 /* The state of the module. All objects that it points at are created when the module is loaded, except for
  * the open batch. */
 struct tw__redis_shared {
@@ -62,20 +65,13 @@ struct tw__redis_shared {
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
     struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
+    enum tw__redis_readers readers;
     uint32_t loads;        /* loads of a data set that have begun and not ended; they may nest (events.c) */
     uint64_t iteration_ms; /* the wall clock when this event-loop iteration began, or since then (clock.c) */
     bool serving;          /* whether workers could end their leases at the last tick, and since then */
     uint64_t serving_since_ms; /* since when that has been so */
 };
 extern struct tw__redis_shared tw__redis_shared;
-
-/* Tells the append-only file and the replicas what has become of tasks of a queue (queues/change.h), if
- * anything has. */
-void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name,
-                           const struct tw__redis_buffer *changes);
-
-/* The same for the changes of a command, in tw__redis_shared.log, which is empty afterwards. */
-void tw__redis_log_command(RedisModuleCtx *ctx, RedisModuleString *name);
 
 /* Returns whether a data set is being loaded, regardless of the server's flag. */
 static inline bool tw__redis_loading(void)
@@ -85,6 +81,24 @@ static inline bool tw__redis_loading(void)
 
 /* The wall clock. */
 uint64_t tw__redis_now_ms(void);
+
+/* ---- the log (log.c) ------------------------------------------------------------------------------------- */
+
+/* Tells the append-only file and the replicas what has become of tasks of a queue (queues/change.h), if
+ * anything has. */
+void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name,
+                           const struct tw__redis_buffer *changes);
+
+/* The same for the changes of a command, in tw__redis_shared.log, which is empty afterwards. */
+void tw__redis_log_command(RedisModuleCtx *ctx, RedisModuleString *name);
+
+/* Returns where a command may write its changes: tw__redis_shared.log, or NULL if nobody reads them. */
+struct tw__redis_buffer *tw__redis_log_open(RedisModuleCtx *ctx);
+/* Tells of the changes in `log`, from tw__redis_log_open(). If it is NULL, counts that there are some. */
+void tw__redis_log_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log);
+
+/* Somebody may read from now on. */
+void tw__redis_log_forget_readers(void);
 
 /* ---- whether somebody has set it (clock.c) --------------------------------------------------------------- */
 
