@@ -114,14 +114,14 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     unsigned condition = 0;
     if (argc < 3)
         return tw__redis_wrong_arity(ctx);
-    uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
-    if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
+    struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
+    uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, id);
+    if (!tw__redis_argument_id(ctx, argv[2], TW__TASK_NAME_MAX) ||
         !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due))
         return REDISMODULE_OK;
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     if (!read_conditions(ctx, argv + 5, argc - 5, &condition) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
     struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_queue_find(queue, hash, id);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
