@@ -354,9 +354,9 @@ struct tw_store_task {
     struct tw_bytes id;
     enum tw_state state;       /* a task that waits is TW_STATE_READY as soon as next_ms has passed */
     uint64_t due_ms, revision; /* due_ms: the time of this period, the same in each attempt */
-    /* When it can be taken next: due_ms, or later for a retry, or earlier if it was promoted. Of a dead task,
-     * and of one that a handler has, it is as before that, and of a task that is `replaced` it is the new
-     * task's. Of a task that a program has taken in SQL it is the end of its lease. */
+    /* When it can be taken next: due_ms, or later for a retry, or earlier if it was promoted. Of a task that a
+     * handler has, it is as before that, and of a task that is `replaced` it is the new task's. Of a task that
+     * a program has taken in SQL it is the end of its lease, and of a dead task 0. */
     uint64_t next_ms;
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;

@@ -87,6 +87,8 @@ void tw__store_show_task(struct tw_store_task *task, tw_store_visit_fn *visit, v
         task->max_late_ms = TW_STORE_ON_TIME;
     if (task->jitter == 0)
         task->jitter = TW_STORE_NO_JITTER;
+    if (task->state == TW_STATE_DEAD)
+        task->next_ms = 0;
     visit(arg, task);
 }
 

@@ -79,6 +79,7 @@ void tw__task_bury(struct tw__task_outcome *outcome, uint64_t now_ms)
     dead.stage = TW__TASK_BURIED;
     dead.every_ms = 0;
     dead.times = 1;
+    dead.missed_periods = 0;
     if (outcome->task.every_ms == 0) {
         outcome->task = dead;
     } else {
