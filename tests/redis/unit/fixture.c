@@ -428,11 +428,23 @@ uint64_t do_end_replaced(struct tw__redis_queue *of, struct tw__redis_task *task
     return outcome.value_ms;
 }
 
+struct tw__task_outcome outcome_of_end(struct tw__task numbers, uint64_t now_ms)
+{
+    struct tw__task_outcome outcome;
+    bool delivered = numbers.has_target && numbers.stage == TW__TASK_FILED;
+    if (numbers.token == 0)
+        numbers.token = 1; /* a lapse has left it */
+    struct tw__task_call call = {.verb = delivered ? TW__TASK_DELIVERED : TW__TASK_DONE,
+                                 .token = numbers.token};
+    tw__task_change(&numbers, &call, now_ms, &outcome);
+    assert_int_equal(outcome.reply, TW__TASK_YES);
+    return outcome;
+}
+
 void do_done(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
              struct tw__redis_buffer *log)
 {
-    struct tw__task_outcome outcome = {.task = tw__redis_lease_numbers(of->queues, task)};
-    tw__task_end_call(&outcome, now_ms);
+    struct tw__task_outcome outcome = outcome_of_end(tw__redis_lease_numbers(of->queues, task), now_ms);
     tw__redis_lease_settle(of, task, &outcome, text(""), now_ms, log);
 }
 

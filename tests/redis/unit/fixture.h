@@ -110,6 +110,9 @@ void do_put_off(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_
 /* The attempt before which a task stands has ended at `end_ms`. Returns when the task comes. */
 uint64_t do_end_replaced(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t end_ms,
                          uint64_t now_ms, struct tw__redis_buffer *log);
+/* The outcome of the end of a call: of a delivery, of an acknowledgement, or of a late one if nobody has the
+ * task. */
+struct tw__task_outcome outcome_of_end(struct tw__task numbers, uint64_t now_ms);
 /* The call of a task is done, or dies after so many attempts, in whichever state it is. */
 void do_done(struct tw__redis_queue *of, struct tw__redis_task *task, uint64_t now_ms,
              struct tw__redis_buffer *log);

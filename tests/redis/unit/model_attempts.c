@@ -152,6 +152,7 @@ static struct tw__task task_of(const struct ref *ref)
 {
     const struct tw__redis_attempt *attempt = &ref->attempt;
     struct tw__task task = {.stage = ref->place == ABSENT ? TW__TASK_NONE : TW__TASK_FILED,
+                            .has_target = ref->plan < FIRST_OF_WORKERS,
                             .due_ms = ref->due,
                             .next_ms = ref->due,
                             .every_ms = ref->every,
@@ -426,8 +427,7 @@ void give_some_back(struct room *room)
 static void finish(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    struct tw__task_outcome outcome = {.task = task_of(ref)};
-    tw__task_end_call(&outcome, model.now);
+    struct tw__task_outcome outcome = outcome_of_end(task_of(ref), model.now);
     do_done(room->queue, ref->task, model.now, &log);
     follow(room, ref, &outcome);
     ref->task = found(room, ref);
