@@ -3,14 +3,15 @@
 
 A scenario is played in the table itself (table_home.py), which knows the state that each verb finds. So a label
 cannot name a cell that its scenario does not make, and a cell counts only for the states and conditions with
-which it was made. The table has no targets: of CELLS_OF_HOMES the labels alone tell."""
+which it was made. Of CELLS_OF_HOMES the labels alone tell."""
 import re
 
 from table_home import REPLACED, Table
+from targets import KINDS
 from words import ANSWERS, conditions_of, read_options
 
 STATES = ("missing", "waiting", "ready", "leased", "replaced", "dead")
-CELLS_OF_HOMES = {"keep.3", "keep.6", "keep.10", "take.5", "take.7", "promote.2"}
+CELLS_OF_HOMES = {"keep.10", "take.7"}
 ANY = {  # "any" stands for all states but these, which have a row of their own
     **dict.fromkeys(("put.6", "put.7", "put.8", "put.9", "put.10", "get.2", "scan.1"), ("missing", )),
     "move.5": ("missing", "dead"), "take.6": ("missing", "ready"), "promote.3": ("waiting", ),
@@ -55,15 +56,15 @@ def state_of(table, name):
     return "replaced" if task["stage"] == REPLACED else task.state(table.now)
 
 
-def put_cell(state, options, reply, repeats):
+def put_cell(state, options, reply, repeats, elsewhere):
     conditions = conditions_of(options)
     if "keepdue" in conditions:
         for condition, cell in (("gt", 10), ("lt", 10), ("nx", 8), ("xx", 9)):
             if condition in conditions:
                 return f"keep.{cell}"
-        leased = "keep.4" if repeats and "every" in options else "keep.5"
+        leased = ("keep.6" if elsewhere else "keep.4") if repeats and "every" in options else "keep.5"
         cells = {"missing": "keep.1", "dead": "keep.1", "leased": leased, "replaced": "keep.7"}
-        return cells.get(state, "keep.2")
+        return cells.get(state, "keep.3" if elsewhere else "keep.2")
     condition = (conditions or ["none"])[0]
     if state == "missing":
         return "put.2" if condition == "xx" else "put.1"
@@ -102,17 +103,24 @@ class Trace:
     def add(self, cell, state, condition=""):
         self.made.add((cell, condition, state))
 
+    def held(self):
+        """The tasks that a target keeps waiting."""
+        return {name for name, task in self.table.tasks.items() if task.line}
+
     def play(self, verb, *words):
         before = {name: state_of(self.table, name) for name in self.table.tasks}
-        with_options = verb in ("put", "move", "touch", *ANSWERS)
+        with_options = verb in ("put", "send", "move", "touch", *ANSWERS)
         options = read_options(word for word in words[1:] if word != "before") if with_options else {}
         name = words[0] if words else ""
         state, task = before.get(name, "missing"), self.table.tasks.get(name)
         repeats = task is not None and task["every_ms"] > 0
+        to = options.get("to", "list") if verb == "send" else None
+        elsewhere = task is not None and KINDS.get(task.to) != KINDS.get(to)
+        held = self.held()
         counted = dict(self.table.counted)
         replies = self.table(" ".join((verb, *words)))
-        if verb == "put":
-            cell = put_cell(state, options, replies[0], repeats)
+        if verb in ("put", "send"):
+            cell = put_cell(state, options, replies[0], repeats, elsewhere)
             condition = (conditions_of(options) or ["none"])[0]
             self.add(cell, state, condition if cell.startswith("put") else "")
         elif verb == "move":
@@ -123,27 +131,39 @@ class Trace:
         elif verb in (*ANSWERS, "touch"):
             self.add(answer_cell(verb, state, replies[0], options, repeats), state)
         elif verb in ("promote", "replay", "purge"):
-            self.play_many(verb, before if name == "all" else {name: state})
+            self.play_many(verb, before if name == "all" else {name: state}, held)
         elif verb == "take":
             self.play_take(before, counted)
         elif verb in ("pass", "crash"):
             self.play_lapses(before)
+            self.play_drops(counted)
+            if self.table.counted["delivered"] > counted.get("delivered", 0) or held != self.held():
+                self.add("take.5", "ready")
         else:
             self.play_look(verb, before, name, replies)
 
-    def play_many(self, verb, found):
+    def play_many(self, verb, found, held):
         changes = "waiting" if verb == "promote" else "dead"
-        for state in found.values():
+        for name, state in found.items():
+            if verb == "promote" and name in held:
+                self.add("promote.2", state)
+                continue
             self.add(f"{verb}.{1 if state == changes else 3 if verb == 'promote' else 2}", state)
 
     def play_take(self, before, counted):
         for name, state in before.items():
             if state != "ready":
                 self.add("take.6", state)
+            elif self.table.tasks.get(name) and self.table.tasks[name]["has_target"]:
+                self.add("take.5", state)
             elif self.table.paused:
                 self.add("take.4", state)
             elif state_of(self.table, name) == "leased":
                 self.add("take.1", state)
+        self.play_drops(counted)
+
+    def play_drops(self, counted):
+        """By a take or a delivery."""
         for cell, count in (("take.2", "dropped"), ("take.3", "skipped")):
             if self.table.counted[count] > counted.get(count, 0):
                 self.add(cell, "ready")
@@ -157,7 +177,7 @@ class Trace:
 
     def play_look(self, verb, before, name, replies):
         states = set(before.values())
-        if verb == "get":
+        if verb in ("get", "details"):
             state = before.get(name, "missing")
             self.add("get.1" if state == "missing" else "get.2", state)
         elif verb in ("pause", "resume"):

@@ -10,12 +10,14 @@ import tempfile
 
 from clock import START, START_MS as BEGIN, Clock  # the programs in C begin then too
 from eventually import PATIENCE
-from words import CONDITIONS, conditions_of, read_options, shift, show, show_counts, show_states
+from words import (CONDITIONS, LOOKS, conditions_of, read_options, shift, show, show_counts, show_details,
+                   show_states, show_wait)
 
 
 class Store:
     """A run of a file, in a process of its own for each scenario (store_home.c)."""
     lacks, runs = ("store", ), ("store", "run")
+    db = None
 
     def __init__(self, program):
         self.program = program
@@ -26,6 +28,8 @@ class Store:
         return self
 
     def __exit__(self, *_):
+        if self.db:
+            self.db.close()
         self.process.stdin.close()
         self.process.stdout.close()
         if self.process.wait(PATIENCE) != 0:
@@ -47,6 +51,19 @@ class Store:
             reply.append(line.rstrip("\n"))
         return reply
 
+    def open(self):
+        """Opens the file for SQL."""
+        if self.db is None:
+            self.db = sqlite3.connect(self.ask("file")[0], timeout=PATIENCE, isolation_level=None)
+            self.db.row_factory = sqlite3.Row
+        return self.db
+
+    def token_of(self, name):
+        """The token of the attempt under way; None: there is none."""
+        sql = "SELECT token FROM tw_task WHERE id = CAST(? AS BLOB) AND run > 0"
+        tokens = [token for token, in self.open().execute(sql, (name, )).fetchall()]
+        return tokens[0] if tokens else None
+
 
 # ---- SQL ----------------------------------------------------------------------------------------------------
 
@@ -54,9 +71,15 @@ COLUMNS = {"every": "every_ms", "times": "times", "missed": "missed", "maxlate":
            "tries": "tries", "backoff": "backoff_ms", "factor": "factor", "most": "backoff_max_ms",
            "jitter": "jitter", "payload": "payload"}
 LOOK = """
-SELECT shown.state, due_ms - :begin AS due, next_ms - :begin AS next, shown.attempt, lapses, every_ms AS every,
-    times, CAST(shown.payload AS TEXT) AS payload, shown.error, replaced > 0 AS replaced
-FROM tw_task JOIN tw_list AS shown ON shown.id = CAST(tw_task.id AS TEXT) WHERE tw_task.id = CAST(:id AS BLOB)
+SELECT shown.id, shown.state, due_ms - :begin AS due, iif(shown.next IS NULL, NULL, next_ms - :begin) AS next,
+    shown.attempt, lapses, missed_periods AS "missed-periods", every_ms AS every, times, missed,
+    CAST(max_late_ms AS TEXT) AS maxlate, coalesce(tw_task.tries, tw_meta.tries) AS tries,
+    coalesce(tw_task.backoff_ms, tw_meta.backoff_ms) AS first,
+    coalesce(tw_task.factor, tw_meta.factor) AS factor,
+    coalesce(tw_task.backoff_max_ms, tw_meta.backoff_max_ms) AS most,
+    CAST(coalesce(tw_task.jitter, tw_meta.jitter) AS TEXT) AS jitter,
+    CAST(shown.payload AS TEXT) AS payload, shown.error, replaced > 0 AS replaced
+FROM tw_meta, tw_task JOIN tw_list AS shown ON shown.id = CAST(tw_task.id AS TEXT)
 """
 
 
@@ -73,14 +96,8 @@ class Sql(Store):
     def __enter__(self):
         super().__enter__()
         self.now = BEGIN
-        self.db = sqlite3.connect(self.ask("file")[0], timeout=PATIENCE, isolation_level=None)
-        self.db.row_factory = sqlite3.Row
-        self.db.create_function("julianday", 1, lambda _: 2440587.5 + self.now / 86400000)
+        self.open().create_function("julianday", 1, lambda _: 2440587.5 + self.now / 86400000)
         return self
-
-    def __exit__(self, *failure):
-        self.db.close()
-        super().__exit__(*failure)
 
     def insert(self, view, **columns):
         sql = f"INSERT INTO {view}({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
@@ -109,13 +126,42 @@ class Sql(Store):
         self.insert("tw_cancel", queue="q", id=name)
         return ["gone" if task is None else "at work" if task["state"] == "leased" else "cancelled"]
 
+    def select(self, condition, **values):
+        """Returns the tasks for which a condition holds."""
+        found = self.db.execute(f"{LOOK} WHERE {condition}", {"begin": BEGIN, **values}).fetchall()
+        return [{**dict(row), "backoff": show_wait(row["first"], row["factor"], row["most"])} for row in found]
+
     def look(self, name):
-        row = self.db.execute(LOOK, {"begin": BEGIN, "id": name}).fetchone()
-        return row and dict(row)
+        found = self.select("tw_task.id = CAST(:id AS BLOB)", id=name)
+        return found[0] if found else None
 
     def do_get(self, name):
         task = self.look(name)
         return show(task) if task else ["gone"]
+
+    def do_details(self, name):
+        task = self.look(name)
+        return show_details(task) if task else ["gone"]
+
+    def do_scan(self):
+        return [f"{task['id']} {task['due']}" for task in self.select("true")]
+
+    def do_len(self):
+        return [str(len(self.select("state <> 'dead'")))]
+
+    def do_range(self, first, last):
+        found = self.select(
+            "state = 'waiting' AND next_ms - :begin BETWEEN :first AND :last ORDER BY place_ms, tw_task.seq",
+            first=int(first), last=int(last))
+        return [f"{task['id']} {task['next']}" for task in found] or ["nothing"]
+
+    def do_next(self):
+        found = self.select("state = 'waiting' ORDER BY place_ms, tw_task.seq LIMIT 1")
+        return [f"{task['id']} {task['next']}" for task in found] or ["nothing"]
+
+    def do_deaths(self):
+        found = self.select("state = 'dead' ORDER BY dead_ms, tw_task.seq")
+        return [task["id"] for task in found] or ["nothing"]
 
     def do_states(self):
         counts = self.db.execute("SELECT state, count(*) FROM tw_list GROUP BY state").fetchall()
@@ -210,7 +256,8 @@ class SqlTake(Sql):
 class StoreTake(SqlTake):
     """The same, but the process of the run files, moves, cancels and looks, by calls in C."""
     lacks = ("sqltake", )
-    do_put = do_move = do_cancel = do_get = do_states = None
+    do_put = do_move = do_cancel = do_get = do_details = do_states = None
+    do_scan = do_len = do_range = do_next = do_deaths = None
 
 
 # ---- the command --------------------------------------------------------------------------------------------
@@ -248,6 +295,7 @@ def text_of(message):
 class Command(Store):
     """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
     lacks, runs = ("store", ), ("store", "command", "run")
+    seen = None  # all tasks, since the last change
 
     def __init__(self, program, command):
         super().__init__(program)
@@ -263,6 +311,11 @@ class Command(Store):
     def __exit__(self, *failure):
         self.folder.cleanup()
         super().__exit__(*failure)
+
+    def __call__(self, line):
+        if line.split()[0] not in LOOKS:
+            self.seen = None
+        return super().__call__(line)
 
     def run(self, name, *words):
         return subprocess.run([self.command, name, "--store", self.path, "--queue", "q", *words],
@@ -318,18 +371,40 @@ class Command(Store):
     def do_resume(self):
         return ["yes" if self.tasks("resume")[0]["changed"] else "no"]
 
-    def do_get(self, name):
-        for task in self.tasks("list") + self.tasks("dead"):
+    def see_all(self):
+        if self.seen is None:
+            self.seen = self.tasks("list") + self.tasks("dead")
+        return self.seen
+
+    def look(self, name):
+        for task in self.see_all():
             if task["id"] == name:
-                times = {member: (task[f"{member}_ms"] or 0) - BEGIN for member in ("due", "next")}
-                return show({**task, **times, "every": task.get("every_ms")})
-        return ["gone"]
+                next_ms = None if task["next_ms"] is None else task["next_ms"] - BEGIN
+                return {**task, "due": task["due_ms"] - BEGIN, "next": next_ms, "every": task.get("every_ms"),
+                        "missed-periods": task.get("missed_periods"),
+                        "maxlate": str(task["max_late_ms"]) if "max_late_ms" in task else None,
+                        "backoff": show_wait(task["backoff_ms"], task["factor"], task["backoff_max_ms"]),
+                        "jitter": str(task["jitter"])}
+        return None
+
+    def do_get(self, name):
+        task = self.look(name)
+        return show(task) if task else ["gone"]
+
+    def do_details(self, name):
+        task = self.look(name)
+        return show_details(task) if task else ["gone"]
 
     def do_scan(self):
-        return [f"{task['id']} {task['due_ms'] - BEGIN}" for task in self.tasks("list") + self.tasks("dead")]
+        return [f"{task['id']} {task['due_ms'] - BEGIN}" for task in self.see_all()]
 
     def do_len(self):
-        return [str(len(self.tasks("list")))]
+        return [str(sum(task["state"] != "dead" for task in self.see_all()))]
+
+    def do_range(self, first, last):
+        found = [(task["id"], task["next_ms"] - BEGIN) for task in self.see_all() if task["state"] == "waiting"]
+        found = [f"{name} {next_ms}" for name, next_ms in found if int(first) <= next_ms <= int(last)]
+        return found or ["nothing"]
 
     def do_states(self):
         found = self.tasks() or [{"paused": False}]
@@ -339,7 +414,7 @@ class Command(Store):
         return [f"{task['id']} {task['next_ms'] - BEGIN}" for task in self.tasks("next")] or ["nothing"]
 
     def do_deaths(self):
-        return [task["id"] for task in self.tasks("dead")] or ["nothing"]
+        return [task["id"] for task in self.see_all() if task["state"] == "dead"] or ["nothing"]
 
     def do_forecast(self, step, steps):
         forecast = self.tasks("forecast", "--step", f"{step}ms", "--steps", steps)[0]

@@ -175,19 +175,41 @@ static const char *name_of(enum tw_state state)
     return "dead";
 }
 
+static const char *word_of(enum tw_missed missed)
+{
+    return missed == TW_MISSED_SKIP ? "skip" : missed == TW_MISSED_BURST ? "burst" : "coalesce";
+}
+
+/* The options that "get" leaves out. */
+static void show_options(const struct tw_store_task *task)
+{
+    if (task->every_ms > 0)
+        printf(" missed %s", word_of(task->missed));
+    if (task->max_late_ms != TW_FOREVER)
+        printf(" maxlate %" PRIu64, task->max_late_ms == TW_STORE_ON_TIME ? 0 : task->max_late_ms);
+    printf(" tries %" PRIu32 " backoff %" PRIu64 " %g %" PRIu64 " jitter %" PRIu32, task->tries,
+           task->backoff_ms, task->factor / 100.0, task->backoff_max_ms,
+           task->jitter == TW_STORE_NO_JITTER ? 0 : task->jitter);
+}
+
+/* `arg` points to whether all details are to be shown. */
 static void show(void *arg, const struct tw_store_task *task)
 {
-    (void)arg;
+    bool details = *(bool *)arg, ahead = task->state == TW_STATE_WAITING || task->state == TW_STATE_READY;
     printf("%s due %" PRId64, name_of(task->state), since_begin(task->due_ms));
-    if (task->state == TW_STATE_WAITING || task->state == TW_STATE_READY)
+    if (ahead || (details && task->next_ms > 0))
         printf(" next %" PRId64, since_begin(task->next_ms));
     printf(" attempt %" PRIu32, task->attempt);
     if (task->lapses > 0)
         printf(" lapses %" PRIu32, task->lapses);
+    if (details && task->missed_periods > 0)
+        printf(" missed-periods %" PRIu64, task->missed_periods);
     if (task->every_ms > 0)
         printf(" every %" PRIu64, task->every_ms);
     if (task->every_ms > 0 && task->times != TW_FOREVER)
         printf(" times %" PRIu64, task->times);
+    if (details)
+        show_options(task);
     if (task->payload.size > 0)
         printf(" payload %.*s", (int)task->payload.size, (const char *)task->payload.data);
     if (task->error != NULL && task->error[0] != '\0')
@@ -397,9 +419,9 @@ static void show_load(void *arg, const struct tw_store_load *load)
            load->ready, load->leased, load->dead, load->paused ? " paused" : "");
 }
 
-static void see_task(const char *id)
+static void see_task(const char *id, bool details)
 {
-    if (tw_store_get(home.store, tw_store_named("q", id), show, NULL) != 0)
+    if (tw_store_get(home.store, tw_store_named("q", id), show, &details) != 0)
         puts("gone");
 }
 
@@ -490,7 +512,9 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "back") == 0)
         answer(verb, TW_ANSWER_BACK);
     else if (strcmp(name, "get") == 0)
-        see_task(id);
+        see_task(id, false);
+    else if (strcmp(name, "details") == 0)
+        see_task(id, true);
     else if (strcmp(name, "range") == 0)
         list(TW_STATE_WAITING, BEGIN_MS + number_of(id), BEGIN_MS + number_of(verb->word[2]), 0);
     else if (strcmp(name, "next") == 0)

@@ -13,7 +13,7 @@
 enum { LINE = 2048 };
 
 /* clang-format off */
-#define CALL(X) X(verb) X(conditions) X(timed) X(at_ms) X(token) X(lease_ms)
+#define CALL(X) X(verb) X(conditions) X(timed) X(elsewhere) X(at_ms) X(token) X(lease_ms)
 #define TASK(X) \
     X(stage) X(has_target) X(due_ms) X(next_ms) X(attempt) X(lapses) X(missed_periods) X(every_ms) X(times) \
     X(missed) X(max_late_ms) X(retry.tries) X(retry.factor) X(retry.jitter) X(retry.first_ms) X(retry.max_ms) \

@@ -6,12 +6,14 @@ import itertools
 import subprocess
 
 from eventually import PATIENCE
-from words import CONDITIONS, COUNTS, conditions_of, read_options, show, show_counts, show_states
+from targets import KINDS, Targets
+from words import (ANSWERS, CONDITIONS, COUNTS, conditions_of, read_options, show, show_counts,
+                   show_details, show_states, show_wait)
 
 BEGIN = 10**12  # an absolute time
-FOREVER, TIME_MAX = 2**64 - 1, 253402300799999
-(PUT, MOVE, CANCEL, TAKE, TOUCH, DONE, FAIL, KILL, BACK, LAPSE, DUE, DELIVERED, REFUSED, PROMOTE, REPLAY,
- PURGE) = range(16)  # enum tw__task_verb
+FOREVER, TIME_MAX, KEEPDUE = 2**64 - 1, 253402300799999, 16
+(PUT, MOVE, CANCEL, TAKE, TOUCH, DONE, FAIL, KILL, BACK, LAPSE, _, _, _, PROMOTE, REPLAY,
+ PURGE) = range(16)  # enum tw__task_verb; targets.py has the others
 NONE, FILED, TAKEN, BURIED, REPLACED = range(5)  # enum tw__task_stage
 NO, YES, MISSING, IS_DEAD, CANCELLED, AT_WORK, LATE, DIED = range(8)  # enum tw__task_reply
 MISSED = ["coalesce", "skip", "burst"]  # enum tw_missed
@@ -26,6 +28,8 @@ class Task:
     def __init__(self, numbers, payload="", error=""):
         self.numbers, self.payload, self.error = numbers, payload, error
         self.place = self.died = self.held = None
+        self.to = self.route = self.line = None  # targets.py
+        self.offered = False
 
     def __getitem__(self, number):
         return self.numbers[number]
@@ -36,21 +40,32 @@ class Task:
     def state(self, now):
         if self.is_leased():
             return "leased"
-        return "dead" if self["stage"] == BURIED else "ready" if self["next_ms"] <= now else "waiting"
+        return "dead" if self["stage"] == BURIED else "ready" if self.next_ms() <= now else "waiting"
+
+    def next_ms(self):
+        """Of a task that is not leased: a held one waits for its target."""
+        return self.line.next_ms if self.line else self["next_ms"]
+
+    def place_now(self):
+        return (self.line.next_ms, self.place[1]) if self.line else self.place
 
 
-class Table:
+class Table(Targets):
     """A take without a time has the lease `lease_ms`; 0: its run has it. With answers_once an attempt can be
-    answered only once, as in a handler. To answer an attempt that is not there, the reply is "not taken". With
-    counts_cancelled an answer counts also if its task was cancelled. With lapses_as_filed leases that end
-    together lapse in the order of the places of their tasks, then of ids."""
-    lacks, runs = ("table", ), ("table", "lease", "run")
+    """A take without a time has the lease `lease_ms`; 0: its run has it. With answers_once an attempt can be
+    answered only once, as in a handler. With counts_cancelled an answer counts also if its task was cancelled.
+    With lapses_as_filed leases that end together lapse in the order of the places of their tasks, then of ids.
+    Without shows_waits, a look leaves out how a task is tried again. `token_of` tells the token of an attempt
+    that has begun in another home too; None: the table makes its own."""
+    BEGIN = BEGIN
+    lacks, runs = ("table", ), ("table", "lease", "run", "target")
     process = None  # it serves all
 
     def __init__(self, program, lease_ms=30000, answers_once=False, counts_cancelled=False,
-                 lapses_as_filed=False):
+                 lapses_as_filed=False, shows_waits=True):
         self.lease_ms, self.answers_once, self.counts_cancelled = lease_ms, answers_once, counts_cancelled
         self.lapses_as_filed = lapses_as_filed
+        self.shows_waits, self.token_of = shows_waits, lambda name: None
         if Table.process is None:
             Table.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                              text=True)
@@ -59,6 +74,7 @@ class Table:
     def __enter__(self):
         self.now, self.paused, self.count = BEGIN, False, itertools.count(1)
         self.tasks, self.tokens, self.taken, self.counted = {}, {}, [], collections.Counter()
+        self.begin_targets()
         return self
 
     def __exit__(self, *_):
@@ -70,6 +86,11 @@ class Table:
             cls.process.stdin.close()
             cls.process.stdout.close()
             cls.process.wait(PATIENCE)
+
+    def can(self, line):
+        """Whether the attempt that a line answers has begun."""
+        verb, *words = line.split()
+        return verb not in (*ANSWERS, "touch") or bool(self.tokens.get(words[0]))
 
     def __call__(self, line):
         verb, *words = line.split()
@@ -91,6 +112,9 @@ class Table:
         task = self.tasks.get(name) or Task({"stage": NONE})
         outcome, task.numbers, dead = self.ask(task.numbers, options or {}, {"verb": verb, **call})
         self.tasks[name] = task
+        if outcome["filed"] or task["stage"] != FILED:
+            self.leave_line(name, task)
+            task.offered = False
         if verb == PUT and outcome["reply"] == YES and task["stage"] == REPLACED:
             task.held = next(self.count)
         self.counted.update({count: outcome.get(f"tally.{count}", 0) for count in COUNTS})
@@ -113,7 +137,9 @@ class Table:
         if dead["stage"] == BURIED:
             name = f"{name}@{dead['due_ms'] - BEGIN}"
             names = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(1)))
+            to, route = task.to, task.route
             task = self.tasks[next(name for name in names if name not in self.tasks)] = Task(dead, task.payload)
+            task.to, task.route = to, route
         task.error, task.died = error, next(self.count)
 
     def time(self, options):
@@ -124,18 +150,46 @@ class Table:
     def reply(self, name, verb, **call):
         return [TEXTS[self.change(name, verb, **call)["reply"]]]
 
-    def do_put(self, name, *words):
+    def file(self, name, words, usual, to=None):
+        """Puts or sends. `usual`: tries, backoff and jitter, if none are given."""
         given = read_options(words)
-        first, factor, most = (given.get("backoff", "") + " 1000 2 3600000").split()[:3]
+        tries, first, factor, most, jitter = usual
+        first, factor, most = (given.get("backoff", str(first)).split() + [factor, most])[:3]
         every = int(given.get("every", 0))
         options = {
-            "every_ms": every, "times": int(given.get("times", FOREVER)) if every else 1,
+            "has_target": int(to is not None), "every_ms": every,
+            "times": int(given.get("times", FOREVER)) if every else 1,
             "missed": MISSED.index(given.get("missed", "coalesce")),
             "max_late_ms": int(given.get("maxlate", FOREVER)),
-            "retry.tries": int(given.get("tries", 20)), "retry.jitter": int(given.get("jitter", 10)),
+            "retry.tries": int(given.get("tries", tries)), "retry.jitter": int(given.get("jitter", jitter)),
             "retry.first_ms": int(first), "retry.factor": round(float(factor) * 100), "retry.max_ms": int(most)}
-        return self.reply(name, PUT, options=options, payload=given.get("payload", ""), at_ms=self.time(given),
-                          conditions=sum(1 << CONDITIONS.index(name) for name in conditions_of(given)))
+        call = {"at_ms": self.time(given), "payload": given.get("payload", "x" if to else ""),
+                "conditions": sum(1 << CONDITIONS.index(name) for name in conditions_of(given))}
+        route = (to, options["missed"], *map(given.get, ("maxlate", "tries", "backoff", "jitter")))
+        return self.file_for(name, route, options, call)
+
+    def file_for(self, name, route, options, call):
+        task, to = self.tasks.get(name), route[0]
+        old_route, line = (task.route, task.line) if task else (None, None)
+        elsewhere = task is not None and KINDS.get(task.to) != KINDS.get(to)
+        before = task and task.numbers
+        if line and elsewhere and call["conditions"] & KEEPDUE:
+            task.numbers = {**before, "next_ms": line.next_ms}
+        outcome = self.change(name, PUT, options=options, elsewhere=int(elsewhere), **call)
+        if task and outcome["reply"] == NO:
+            task.numbers = before
+        if outcome["reply"] == YES:
+            task = self.tasks[name]
+            task.to, task.route = to, route
+            if task.line:
+                self.change_route(name, task, old_route)
+        return [TEXTS[outcome["reply"]]]
+
+    def do_put(self, name, *words):
+        return self.file(name, words, usual=(20, 1000, 2, 3600000, 10))
+
+    def do_send(self, name, *words):
+        return self.file(name, words, usual=(3, 100, 2, 5000, 0), to=read_options(words).get("to", "list"))
 
     def do_move(self, name, *words):
         given = read_options(words)
@@ -145,19 +199,18 @@ class Table:
     def do_cancel(self, name):
         return self.reply(name, CANCEL)
 
-    def do_send(self, *_):
-        return ["a home delivers it"]
-
-    do_refuse = do_accept = do_send
-
     # ---- attempts
 
     def do_take(self, *words):
         lease_ms = int(read_options(words).get("lease", self.lease_ms))
         lines, taken = [], []
-        while not self.paused and (ready := self.sorted("ready")):
+        while not self.paused:
+            ready = [pair for pair in self.sorted("ready") if not pair[1]["has_target"]]
+            if not ready:
+                break
             name, task = ready[0]
-            token = task.held = next(self.count)
+            task.held = next(self.count)
+            token = self.token_of(name) or task.held
             if self.change(name, TAKE, token=token, lease_ms=lease_ms)["reply"] != YES:
                 continue  # too late, or skipped
             self.counted["taken"] += 1
@@ -175,9 +228,7 @@ class Table:
                 and self.tasks[name]["token"] == token] or ["nothing"]
 
     def answer(self, name, verb, words, texts):
-        tokens = self.tokens.get(name)
-        if not tokens:
-            return ["not taken"]
+        tokens = self.tokens[name]
         token = tokens.pop() if self.answers_once else tokens[-2 if "before" in words else -1]
         given = read_options(word for word in words if word != "before")
         outcome = self.change(name, verb, error=given.get("error", ""), token=token, timed=int("in" in given),
@@ -213,6 +264,7 @@ class Table:
         for end_ms, name in self.leases():
             if end_ms <= self.now:
                 self.change(name, LAPSE, error="the lease ran out")
+        self.deliver()
         return []
 
     def do_crash(self):
@@ -228,7 +280,13 @@ class Table:
     def many(self, name, verb, state, **call):
         """Returns how many of the tasks have changed."""
         names = [name for name, _ in self.sorted(state)] if name == "all" else [name]
-        return [str(sum(self.change(name, verb, **call)["reply"] == YES for name in names))]
+        return [str(sum(self.change_one(name, verb, **call) for name in names))]
+
+    def change_one(self, name, verb, **call):
+        if verb == PROMOTE and name in self.tasks and self.tasks[name].line:
+            self.promote_held(self.tasks[name])
+            return True
+        return self.change(name, verb, **call)["reply"] == YES
 
     def do_promote(self, name):
         return self.many(name, PROMOTE, "waiting")
@@ -252,21 +310,31 @@ class Table:
     def sorted(self, state):
         """The tasks of a state in their order, each with its id."""
         found = [(name, task) for name, task in self.tasks.items() if task.state(self.now) == state]
-        return sorted(found, key=lambda pair: pair[1].died if state == "dead" else pair[1].place)
+        return sorted(found, key=lambda pair: pair[1].died if state == "dead" else pair[1].place_now())
+
+    def look(self, name):
+        task = self.tasks[name]
+        replaced, leased = task["stage"] == REPLACED, task.is_leased() and self.lease_ms
+        waits = show_wait(task["retry.first_ms"], task["retry.factor"] / 100, task["retry.max_ms"])
+        return {
+            "state": task.state(self.now), "due": task["due_ms"] - BEGIN,
+            "next": None if task["stage"] == BURIED else (task["end_ms"] if leased else task.next_ms()) - BEGIN,
+            "attempt": task["old_attempt" if replaced else "attempt"],
+            "lapses": task["lapses"], "missed-periods": task["missed_periods"], "every": task["every_ms"],
+            "times": 0 if task["times"] == FOREVER else task["times"], "missed": MISSED[task["missed"]],
+            "maxlate": None if task["max_late_ms"] == FOREVER else str(task["max_late_ms"]),
+            "tries": self.shows_waits and task["retry.tries"], "backoff": self.shows_waits and waits,
+            "jitter": self.shows_waits and str(task["retry.jitter"]), "to": task.to,
+            "payload": task.payload, "error": task.error, "replaced": replaced}
 
     def do_get(self, name):
-        task = self.tasks.get(name)
-        if task is None:
-            return ["gone"]
-        return show({
-            "state": task.state(self.now), "due": task["due_ms"] - BEGIN, "next": task["next_ms"] - BEGIN,
-            "attempt": task["old_attempt" if task["stage"] == REPLACED else "attempt"],
-            "lapses": task["lapses"], "every": task["every_ms"],
-            "times": 0 if task["times"] == FOREVER else task["times"],
-            "payload": task.payload, "error": task.error, "replaced": task["stage"] == REPLACED})
+        return show(self.look(name)) if name in self.tasks else ["gone"]
+
+    def do_details(self, name):
+        return show_details(self.look(name)) if name in self.tasks else ["gone"]
 
     def do_range(self, first, last):
-        found = [(name, task["next_ms"] - BEGIN) for name, task in self.sorted("waiting")]
+        found = [(name, task.next_ms() - BEGIN) for name, task in self.sorted("waiting")]
         return [f"{name} {at}" for name, at in found if int(first) <= at <= int(last)] or ["nothing"]
 
     def do_next(self):
@@ -290,5 +358,5 @@ class Table:
 
     def do_forecast(self, step, steps):
         """Of tasks that run once."""
-        ends = [task["next_ms"] - self.now for _, task in self.sorted("waiting")]
+        ends = [task.next_ms() - self.now for _, task in self.sorted("waiting")]
         return [" ".join(str(sum((at - 1) // int(step) == n for at in ends)) for n in range(int(steps)))]

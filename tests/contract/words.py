@@ -4,7 +4,8 @@ import difflib
 import re
 
 CONDITIONS = "nx xx gt lt keepdue".split()
-OPTIONS = {*CONDITIONS, *"in at every times missed maxlate tries backoff jitter lease payload error".split()}
+OPTIONS = {*CONDITIONS, *"in at every times missed maxlate tries backoff jitter lease payload error to".split()}
+LOOKS = "get details delivered range next deaths len forecast scan states counts".split()
 ANSWERS = ("done", "fail", "dead", "back")
 COUNTS = "taken done failed lapsed back died dropped skipped coalesced delivered replaced".split()
 
@@ -24,16 +25,32 @@ def conditions_of(options):
     return [name for name in CONDITIONS if name in options]
 
 
-def show(task):
-    """The reply of get. An option that the task does not have is 0, empty or None."""
+def tell_task(task, names, next_states):
     words = [task["state"], "due", task["due"]]
-    if task["state"] in ("waiting", "ready"):
+    if task["state"] in next_states and task["next"] is not None:
         words += ["next", task["next"]]
     words += ["attempt", task["attempt"]]
-    for name in ("lapses", "every", "times", "payload", "error"):
-        if task.get(name) and (name != "times" or task["every"]):
+    for name in names:
+        if task.get(name) and (name not in ("times", "missed") or task["every"]):
             words += [name, task[name]]
     return [" ".join(map(str, words + ["replaced"] * bool(task.get("replaced"))))]
+
+
+def show(task):
+    """The reply of get. An option that the task does not have is 0, empty or None."""
+    return tell_task(task, ("lapses", "every", "times", "payload", "error"), ("waiting", "ready"))
+
+
+def show_details(task):
+    """The reply of details: `next` in each state, which is None of a dead task, and all options. A 0 that says
+    something is a text."""
+    names = "lapses missed-periods every times missed maxlate tries backoff jitter to payload error".split()
+    return tell_task(task, names, ("waiting", "ready", "leased", "dead"))
+
+
+def show_wait(first_ms, factor, most_ms):
+    """The option `backoff`, as a scenario has it."""
+    return f"{first_ms} {float(factor):g} {most_ms}"
 
 
 def show_counts(counts):
@@ -60,13 +77,17 @@ def counted(line, reply, lacks):
     return show_counts({name: count for name, count in zip(words[::2], words[1::2]) if name not in lacks})
 
 
+def is_wrong(line, expected, got):
+    return got != expected and not (got == ["-"] and line.split()[0] in ANSWERS)
+
+
 def first_wrong(steps, home, lacks=()):
     """Makes the steps, each a line and its reply. Returns the number of the first wrong reply, and that reply;
     None: all are right."""
     for at, (line, expected) in enumerate(steps):
         expected = counted(line, expected, lacks)
         got = sorted(home(line)) if line == "scan" else home(line)
-        if got != expected and not (got == ["-"] and line.split()[0] in ANSWERS):
+        if is_wrong(line, expected, got):
             return at, got
     return None
 
