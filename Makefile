@@ -29,8 +29,7 @@ run: build ## run ten seconds of a shop whose tasks survive kill -9
 # Checks every firing, and draws the wheel. TRACE= and TICK= choose another trace and tick.
 replay: build ## replay a recorded trace of real timers
 	@build/tickwheel trace replay $(TRACE)
-	@build/tickwheel trace draw $(TRACE) --at $(TICK) -o build/wheel.svg
-	@echo "build/wheel.svg shows the wheel at tick $(TICK): open it in a browser."
+	@build/tickwheel trace draw $(TRACE) --at $(TICK)
 
 # Unit tests, model, exhaustive tests, command, layers, documents, and the module in real servers.
 test: ## run all tests, except the long rounds

@@ -98,10 +98,9 @@ bool number_parse(const char *text, uint64_t max, uint64_t *number)
 
 int options_read(struct option_table *table, int argc, char **argv)
 {
-    const char letters[] = {':', 'h', table->letter, ':', '\0'};
     opterr = 0; /* we print the errors, not getopt_long() */
     table->words[table->count] = (struct option){"help", no_argument, NULL, OPTION_HELP};
-    for (int code; (code = getopt_long(argc, argv, letters, table->words, NULL)) != -1;) {
+    for (int code; (code = getopt_long(argc, argv, ":h", table->words, NULL)) != -1;) {
         if (code == 'h' || code == OPTION_HELP) {
             for (int i = 0; i < HELP_PARTS && table->help[i] != NULL; i++)
                 fputs(table->help[i], stdout);
@@ -109,7 +108,7 @@ int options_read(struct option_table *table, int argc, char **argv)
         }
         if (code == '?' || code == ':')
             return complain_option(code, argv);
-        struct option_row *row = &table->row[code == table->letter ? (int)table->count - 1 : code - OPTION];
+        struct option_row *row = &table->row[code - OPTION];
         row->given = true;
         if (!row->take(row))
             return COMMAND_INPUT;

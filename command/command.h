@@ -78,7 +78,6 @@ enum { OPTIONS_MAX = 24, HELP_PARTS = 4 };
 struct option_table {
     const char *command;          /* for errors */
     const char *help[HELP_PARTS]; /* the text of --help and -h, which each command has */
-    char letter;                  /* stands for the option that was added last; 0: none does */
     size_t count;
     struct option_row row[OPTIONS_MAX];
     struct option words[OPTIONS_MAX + 2]; /* for getopt_long() */

@@ -21,7 +21,7 @@ _tickwheel_options() {
         [[ $usage || $line =~ ^' '+-[-a-z] ]] || continue
         [[ $usage ]] || line=${line%%  [a-z]*} # cut off the description
         for word in ${line//[\[\]|,=]/ }; do
-            [[ $word =~ ^-(-[a-z][a-z-]*|[a-z])$ ]] && echo "$word"
+            [[ $word =~ ^--[a-z][a-z-]*$ ]] && echo "$word"
         done
     done
 }
@@ -43,8 +43,8 @@ _tickwheel_argument() {
 _tickwheel_choices() {
     local line words
     while IFS= read -r line; do
-        [[ $line =~ ^' '+(-[a-z], )?"$1"' '.*': '(([a-z]+(':'N)?(', '|' or '|$))+)$ ]] || continue
-        words=${BASH_REMATCH[2]//, / }
+        [[ $line =~ ^' '+"$1"' '.*': '(([a-z]+(':'N)?(', '|' or '|$))+)$ ]] || continue
+        words=${BASH_REMATCH[1]//, / }
         words=${words// or / }
         printf '%s\n' ${words//:N/:}
         return

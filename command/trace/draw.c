@@ -1,89 +1,129 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel trace draw: plays a trace up to a tick, and draws the wheel as it then stands.
+ * tickwheel trace draw: plays a trace up to a tick, and draws the wheel as it then stands. A level is a row of
+ * marks, which begins at the slot that holds the present tick. The scale of the marks is the same in each
+ * drawing, so drawings can be compared.
  */
 #include "command.h"
-#include "output.h"
-#include "picture.h"
+#include "figures.h"
 #include "player.h"
+#include "report.h"
 #include "shape.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+enum { MARKS_MAX = 32 };                 /* of a row, so that it fits into 80 columns */
+static const char MARKS[] = ".:-=+*#%@"; /* each is for four times as many timers as the mark before it */
 
 static const char HELP_HEAD[] =
-    "usage: tickwheel trace draw TRACE --at TICK -o FILE\n"
-    "                            [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
+    "usage: tickwheel trace draw TRACE --at TICK [--preset NAME | --geometry LEVELS]\n"
+    "                            [--overflow HOW]\n"
     "\n"
-    "Replays a trace (plain or zstd; - is standard input) up to a tick. Draws the\n"
-    "wheel at that tick as an SVG picture. Example:\n"
+    "Replays a trace (plain or zstd; - is standard input) up to a tick, and draws the\n"
+    "wheel at that tick: a row for each level, up to the last level with timers. It\n"
+    "begins at the slot that holds the present. Example:\n"
     "\n"
-    "  tickwheel trace draw data/nginx-wrk.trace.zst --at 1000 -o wheel.svg\n"
+    "  tickwheel trace draw data/nginx-wrk.trace.zst --at 1000\n"
     "\n"
-    "  --at TICK          the tick: from the first to the last tick of the trace\n"
-    "  -o, --output FILE  the file to write; - is standard output\n";
+    "  --at TICK          the tick: from the first to the last tick of the trace\n";
 
 static const char HELP_TAIL[] = "\n"
                                 "Exit status:\n"
-                                "  0  the picture is written;\n"
-                                "  1  the wheel refused a timer, or FILE cannot be written;\n"
+                                "  0  the wheel is drawn;\n"
+                                "  1  the wheel refused a timer;\n"
                                 "  2  the arguments or the trace are not valid.\n";
 
 struct draw_options {
-    const char *trace, *at, *output;
+    const char *trace, *at;
     struct shape_options shape;
 };
 
 /* ---- drawing -------------------------------------------------------------------------------------------- */
 
-static int no_memory(void)
+static char mark_of(uint64_t timers)
 {
-    complain("no memory for the picture");
-    return COMMAND_WRONG;
+    size_t mark = 0;
+    for (; timers >= 4 && MARKS[mark + 1] != '\0'; timers /= 4)
+        mark++;
+    return timers == 0 ? ' ' : MARKS[mark];
 }
 
-/* Makes the whole picture in memory first, so that a picture is never written by half. */
-static int write_picture(const struct player *player, const struct view *view, const char *shape,
-                         const char *path)
+/* Draws the slots of a level. A mark stands for the same number of slots, give or take one. */
+static void draw_slots(const struct tw_wheel *wheel, uint32_t l, const struct tw_level_info *info)
 {
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&bytes, &size);
-    if (out == NULL)
-        return no_memory();
-    picture_write(view, player->trace, shape, out);
-    bool good = !ferror(out);
-    good = fclose(out) == 0 && good;
-    int status = good ? COMMAND_GOOD : no_memory();
-    if (good && !output_write(path, (struct tw_bytes){bytes, size}))
-        status = COMMAND_WRONG;
-    free(bytes);
-    return status;
+    uint64_t marks = info->slots < MARKS_MAX ? info->slots : MARKS_MAX, slot = 0;
+    for (uint64_t mark = 1; mark <= marks; mark++) {
+        uint64_t timers = 0;
+        for (; slot < mark * info->slots / marks; slot++)
+            timers += tw_wheel_slot_count(wheel, l, (uint32_t)((info->current + slot) % info->slots));
+        putchar(mark_of(timers));
+    }
 }
 
-static int draw_wheel(const struct player *player, const struct shape *shape, const char *path)
+static struct tw_level_info info_of(const struct tw_wheel *wheel, uint32_t l)
 {
-    struct view view;
-    int error = view_take(&view, player->wheel, shape->geometry.overflow);
-    int status = error != 0 ? no_memory() : write_picture(player, &view, shape->name, path);
-    view_free(&view);
-    return status;
+    struct tw_level_info info;
+    tw_wheel_level(wheel, l, &info, sizeof info);
+    return info;
 }
 
-static int play_and_draw(const struct trace *trace, const struct shape *shape, uint64_t tick, const char *path)
+static void draw_level(const struct tw_wheel *wheel, uint32_t l, double tick_ns)
+{
+    struct tw_level_info info = info_of(wheel, l);
+    printf("%5" PRIu32 " %8s %12s", l, figure_count(info.slots).text, figure_short(info.span).text);
+    printf(" %10s %8s |", figure_time(info.span, tick_ns).text, figure_short(info.filed + info.draining).text);
+    draw_slots(wheel, l, &info);
+    printf("|\n");
+    if (info.draining > 0)
+        printf("%47s of them are being refiled\n", figure_short(info.draining).text);
+}
+
+static void draw_next(struct tw_wheel *wheel)
+{
+    uint64_t now = tw_wheel_now(wheel), bound = tw_wheel_next_bound(wheel), exact = tw_wheel_next_exact(wheel);
+    if (tw_wheel_count(wheel) == 0)
+        return;
+    printf("Next: tick %s, ", figure_count(bound).text);
+    printf("in %s tick%s; ", figure_count(bound - now).text, bound - now == 1 ? "" : "s");
+    if (bound == exact)
+        printf("timers expire.\n");
+    else
+        printf("timers are refiled. The first deadline is tick %s.\n", figure_count(exact).text);
+}
+
+/* The next event comes last, because the wheel may refile timers to find its exact deadline. */
+static void draw_wheel(const struct player *player, const char *shape)
+{
+    struct tw_wheel *wheel = player->wheel;
+    findings_print_trace(player->trace, stdout);
+    printf("wheel          %s; tick %s, ", shape, figure_count(tw_wheel_now(wheel)).text);
+    printf("%s pending\n\n", figure_count(tw_wheel_count(wheel)).text);
+    printf("level    slots ticks a slot       time   timers  slots from the present on\n");
+    uint32_t levels = tw_wheel_levels(wheel);
+    while (levels > 1 && info_of(wheel, levels - 1).filed + info_of(wheel, levels - 1).draining == 0)
+        levels--;
+    for (uint32_t l = 0; l < levels; l++)
+        draw_level(wheel, l, player->trace->tick_ns);
+    printf("\nTimers of a mark, at least: 1 . 4 : 16 - 64 = 256 + 1024 * 4096 # 16384 %% 65536 @\n");
+    draw_next(wheel);
+}
+
+static int play_and_draw(const struct trace *trace, const struct shape *shape, uint64_t tick)
 {
     struct player player;
-    if (player_start(&player, trace, &shape->geometry) != 0)
-        return no_memory();
-    int error = player_play_to(&player, tick);
-    int status = COMMAND_WRONG;
+    int error = player_start(&player, trace, &shape->geometry);
+    if (error != 0) {
+        complain("no memory for the wheel");
+        return COMMAND_WRONG;
+    }
+    error = player_play_to(&player, tick);
     if (error != 0)
         player_complain(&player, error);
     else
-        status = draw_wheel(&player, shape, path);
+        draw_wheel(&player, shape->name);
     player_stop(&player);
-    return status;
+    return error != 0 ? COMMAND_WRONG : COMMAND_GOOD;
 }
 
 /* ---- the command ---------------------------------------------------------------------------------------- */
@@ -113,7 +153,7 @@ static int draw(const struct draw_options *options)
     if (status == COMMAND_GOOD)
         status = parse_tick(&trace, options->at, &tick);
     if (status == COMMAND_GOOD)
-        status = play_and_draw(&trace, &shape, tick, options->output);
+        status = play_and_draw(&trace, &shape, tick);
     trace_free(&trace);
     return status;
 }
@@ -121,15 +161,13 @@ static int draw(const struct draw_options *options)
 /* Returns -1 to go on, else an exit status. */
 static int read_options(struct draw_options *options, int argc, char **argv)
 {
-    struct option_table table = {
-        .command = "tickwheel trace draw", .help = {HELP_HEAD, SHAPE_HELP, HELP_TAIL}, .letter = 'o'};
+    struct option_table table = {.command = "tickwheel trace draw", .help = {HELP_HEAD, SHAPE_HELP, HELP_TAIL}};
     shape_options_add(&table, &options->shape);
     options_text(&table, "--at", &options->at);
-    options_text(&table, "--output", &options->output);
     int status = options_read(&table, argc, argv);
     if (status >= 0)
         return status;
-    if (argc - optind == 1 && options->at != NULL && options->output != NULL) {
+    if (argc - optind == 1 && options->at != NULL) {
         options->trace = argv[optind];
         return -1;
     }
@@ -137,8 +175,7 @@ static int read_options(struct draw_options *options, int argc, char **argv)
         complain("tickwheel trace draw: expected one trace, found %d (try: tickwheel trace draw --help)",
                  argc - optind);
     else
-        complain("tickwheel trace draw: expected %s (try: tickwheel trace draw --help)",
-                 options->at == NULL ? "--at TICK" : "-o FILE");
+        complain("tickwheel trace draw: expected --at TICK (try: tickwheel trace draw --help)");
     return COMMAND_INPUT;
 }
 

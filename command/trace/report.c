@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "figures.h"
+#include "printable.h"
 
 #include <inttypes.h>
 
@@ -54,10 +55,19 @@ static void print_checked_line(const struct findings *f, const char *name, uint6
         fprintf(out, "%-14s %14s\n", name, "not checked");
 }
 
+void findings_print_trace(const struct trace *trace, FILE *out)
+{
+    fputs("trace          ", out);
+    printable_write(tw_text(trace->name), false, SIZE_MAX, out);
+    fputs(trace->source[0] != '\0' ? ": " : "", out);
+    printable_write(tw_text(trace->source), false, SIZE_MAX, out);
+    fputc('\n', out);
+}
+
 static void print_head(const struct findings *f, FILE *out)
 {
     const struct trace *trace = f->trace;
-    fprintf(out, "trace          %s%s%s\n", trace->name, trace->source[0] != '\0' ? ": " : "", trace->source);
+    findings_print_trace(trace, out);
     fprintf(out, "ticks          %" PRIu64 " to %" PRIu64, trace->first_tick, trace->last_tick);
     if (trace->tick_ns > 0)
         fprintf(out, ", %s each: %s", figure_time(1, trace->tick_ns).text,

@@ -28,6 +28,9 @@ struct findings {
 /* True if no error was found. */
 bool findings_good(const struct findings *findings);
 
+/* Prints the line with the trace's name and source. */
+void findings_print_trace(const struct trace *trace, FILE *out);
+
 void findings_print(const struct findings *findings, FILE *out);
 
 /* Prints one JSON object on one line. Numbers that were not checked are null. */

@@ -12,8 +12,8 @@ static const char HELP[] = "usage: tickwheel trace COMMAND [ARGUMENTS]\n"
                            "\n"
                            "Reads a recorded trace of timer operations. The commands:\n"
                            "\n"
-                           "  replay TRACE                  run the trace, and check every firing\n"
-                           "  draw TRACE --at TICK -o FILE  draw the wheel at a tick, as SVG\n"
+                           "  replay TRACE          run the trace, and check every firing\n"
+                           "  draw TRACE --at TICK  draw the wheel at a tick\n"
                            "\n"
                            "`tickwheel trace COMMAND --help` describes a command.\n";
 
