@@ -150,6 +150,7 @@ static int draw(const struct draw_options *options)
     if (status != COMMAND_GOOD)
         return status;
     status = trace_load(&trace, options->trace);
+    trace_drop_remarks(&trace);
     if (status == COMMAND_GOOD)
         status = parse_tick(&trace, options->at, &tick);
     if (status == COMMAND_GOOD)

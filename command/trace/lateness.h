@@ -10,12 +10,11 @@
 struct lateness {
     uint64_t fired; /* "f" records of a timer that was armed */
     uint64_t late;  /* "f" records after the timer's deadline */
-    uint64_t early; /* "f" records before it; they count as 0 ticks late */
-    double mean;    /* ticks */
-    uint64_t p99, max;
+    uint64_t max;   /* ticks that the latest was late */
+    double sum;     /* ticks that all were late together */
 };
 
-/* Reads the "f" records of a trace. Returns: 0, or -1 if there is no memory. */
+/* Adds the "f" records of a trace. Returns: 0, or -1 if there is no memory. */
 int lateness_read(struct lateness *lateness, const struct trace *trace);
 
 #endif

@@ -82,8 +82,6 @@ static int play_records(struct player *p, uint64_t last)
 {
     for (; p->next < p->trace->count && p->trace->records[p->next].tick <= last; p->next++) {
         const struct record *record = &p->trace->records[p->next];
-        if (record->what == RECORD_FIRED)
-            continue;
         /* A timer filed on a tick cannot be due on the same tick, so one poll for each tick is enough. */
         if (record->tick != tw_wheel_now(p->wheel))
             pass_time(p, record->tick);

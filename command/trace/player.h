@@ -34,7 +34,8 @@ struct player {
     uint64_t adds, moves, cancels, stale, fired;
 };
 
-/* Makes the objects and a wheel of this shape, whose clock is at the trace's first tick.
+/* Makes the objects and a wheel of this shape, whose clock is at the trace's first tick. Requires: the remarks
+ * of the trace have been dropped.
  * Returns: 0 or TW_ENOMEM. */
 int player_start(struct player *player, const struct trace *trace, const struct tw_geometry *geometry);
 

@@ -22,7 +22,7 @@ enum { TIMED_MIN = 3, TIMED_MAX = 15 };
 static const double TIMED_ENOUGH = 0.5; /* seconds of timed passes after which no further one is begun */
 
 static const char HELP_HEAD[] = "usage: tickwheel trace replay TRACE [--preset NAME | --geometry LEVELS]\n"
-                                "                              [--overflow HOW] [--no-check] [--json]\n"
+                                "                              [--overflow HOW] [--json]\n"
                                 "\n"
                                 "Replays a recorded trace of timer operations (plain or zstd; - is standard\n"
                                 "input) through the wheel, in virtual time, and checks every firing against a\n"
@@ -32,7 +32,6 @@ static const char HELP_HEAD[] = "usage: tickwheel trace replay TRACE [--preset N
                                 "\n";
 
 static const char HELP_TAIL[] =
-    "  --no-check         do not check the firings\n"
     "  --json             print one JSON object with the keys operations, adds,\n"
     "                     cancels, moves, fired, early, late, unfired, out_of_order,\n"
     "                     ns_per_op, max_filed_per_tick, pending_peak\n"
@@ -56,7 +55,7 @@ static const char HELP_TAIL[] =
 struct replay_options {
     const char *trace;
     struct shape_options shape;
-    bool no_check, json;
+    bool json;
 };
 
 /* ---- passes --------------------------------------------------------------------------------------------- */
@@ -79,8 +78,7 @@ static int no_memory(void)
 static void note_fired(void *arg, uint32_t id, uint64_t tick)
 {
     struct replay *r = arg;
-    if (r->model != NULL)
-        model_fired(r->model, id, tick);
+    model_fired(r->model, id, tick);
 }
 
 static void note_polled(void *arg, uint64_t tick)
@@ -90,8 +88,7 @@ static void note_polled(void *arg, uint64_t tick)
     if (refiled - r->refiled > r->findings.most_refiled)
         r->findings.most_refiled = refiled - r->refiled;
     r->refiled = refiled;
-    if (r->model != NULL)
-        model_settled(r->model, tick);
+    model_settled(r->model, tick);
 }
 
 static void note_applied(void *arg, const struct record *record)
@@ -102,19 +99,19 @@ static void note_applied(void *arg, const struct record *record)
         r->findings.pending_peak = pending;
     if (record->what != RECORD_CANCEL)
         bins_add(&r->findings.delays, record->deadline > record->tick ? record->deadline - record->tick : 1);
-    if (r->model != NULL && record->what == RECORD_CANCEL)
+    if (record->what == RECORD_CANCEL)
         model_cancel(r->model, record->id);
-    else if (r->model != NULL)
+    else
         model_file(r->model, record->id, record->tick, record->deadline);
 }
 
 /* The first pass. It fails if the wheel refuses a timer, so the later passes need not check for that. */
-static int survey(struct replay *r, bool check)
+static int survey(struct replay *r)
 {
     const struct observer observer = {note_fired, note_polled, note_applied, r};
     struct player *player = &r->player;
     struct findings *f = &r->findings;
-    if (check && (r->model = model_new(r->trace.ids)) == NULL)
+    if ((r->model = model_new(r->trace.ids)) == NULL)
         return no_memory();
     player->observer = &observer;
     int error = player_play(player);
@@ -130,9 +127,7 @@ static int survey(struct replay *r, bool check)
     f->cancels = player->cancels;
     f->stale = player->stale;
     f->fired = player->fired;
-    f->checked = check;
-    if (check)
-        f->verdict = model_finish(r->model);
+    f->verdict = model_finish(r->model);
     return COMMAND_GOOD;
 }
 
@@ -161,24 +156,14 @@ static int time_passes(struct replay *r)
 
 /* ---- the command ---------------------------------------------------------------------------------------- */
 
-/* Each timer that was added must have fired or been cancelled. So a wheel that loses a timer, or fires a
- * timer twice, is caught here even with --no-check. */
-static int judge(const struct findings *f)
-{
-    if (f->adds != f->fired + f->cancels)
-        complain("the wheel lost or repeated timers: %llu added, but %llu fired and %llu cancelled",
-                 (unsigned long long)f->adds, (unsigned long long)f->fired, (unsigned long long)f->cancels);
-    return findings_good(f) ? COMMAND_GOOD : COMMAND_WRONG;
-}
-
-static int run_passes(struct replay *r, const struct replay_options *options)
+static int run_passes(struct replay *r)
 {
     if (lateness_read(&r->findings.recorded, &r->trace) != 0)
         return no_memory();
     trace_drop_remarks(&r->trace);
     if (player_start(&r->player, &r->trace, &r->shape.geometry) != 0)
         return no_memory();
-    int status = survey(r, !options->no_check);
+    int status = survey(r);
     return status == COMMAND_GOOD ? time_passes(r) : status;
 }
 
@@ -191,9 +176,9 @@ static int replay(struct replay *r, const struct replay_options *options)
         return status;
     r->findings.trace = &r->trace;
     r->findings.shape = &r->shape;
-    status = run_passes(r, options);
+    status = run_passes(r);
     if (status == COMMAND_GOOD) {
-        status = judge(&r->findings);
+        status = findings_good(&r->findings) ? COMMAND_GOOD : COMMAND_WRONG;
         (options->json ? findings_print_json : findings_print)(&r->findings, stdout);
     }
     player_stop(&r->player);
@@ -208,7 +193,6 @@ static int read_options(struct replay_options *options, int argc, char **argv)
     struct option_table table = {.command = "tickwheel trace replay",
                                  .help = {HELP_HEAD, SHAPE_HELP, HELP_TAIL}};
     shape_options_add(&table, &options->shape);
-    options_flag(&table, "--no-check", &options->no_check);
     options_flag(&table, "--json", &options->json);
     int status = options_read(&table, argc, argv);
     if (status >= 0)

@@ -19,7 +19,6 @@ struct findings {
     uint64_t most_refiled; /* on one tick */
     uint64_t pending_peak;
     double ns_per_op;
-    bool checked; /* the verdict is valid */
     struct verdict verdict;
     struct bins delays;
     struct lateness recorded;
@@ -33,7 +32,7 @@ void findings_print_trace(const struct trace *trace, FILE *out);
 
 void findings_print(const struct findings *findings, FILE *out);
 
-/* Prints one JSON object on one line. Numbers that were not checked are null. */
+/* Prints one JSON object on one line. */
 void findings_print_json(const struct findings *findings, FILE *out);
 
 #endif
