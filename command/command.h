@@ -13,8 +13,7 @@
 
 enum {
     COMMAND_GOOD = 0,
-    /* The wheel fired a timer wrongly or refused one, a file cannot be written, or a server does not
-     * answer. */
+    /* The wheel fired a timer wrongly or refused one, a file cannot be written, or a server does not answer. */
     COMMAND_WRONG = 1,
     COMMAND_INPUT = 2 /* the arguments or the trace are not valid */
 };

@@ -93,9 +93,8 @@ static uint64_t ticks_up(uint64_t ns, uint64_t tick_ns)
     return ns / tick_ns + (ns % tick_ns != 0);
 }
 
-/* Little's law (Operations Research 9, 1961): the number of pending timers is the number added on a tick
- * times the ticks that a timer stays. No timer stays longer than the longest delay, or shorter than a
- * tick. */
+/* Little's law (Operations Research 9, 1961): the number of pending timers is the number added on a tick times
+ * the ticks that a timer stays. No timer stays longer than the longest delay, or shorter than a tick. */
 static int make_load(struct plan *plan)
 {
     const struct plan_options *o = plan->options;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One frame of `tickwheel top`: lays out the latest reading, and the history before it, on a sheet of any
- * size.
+ * One frame of `tickwheel top`: lays out the latest reading, and the history before it, on a sheet of any size.
  */
 #ifndef COMMAND_FRAME_H
 #define COMMAND_FRAME_H

@@ -33,8 +33,7 @@ static void info_text(const char *info, const char *name, char *to, size_t room)
     text_clean(to, room, field(info, name));
 }
 
-/* Reads a number of INFO whose field is tickwheel_, a kind and a name: for example
- * tickwheel_deferred_role. */
+/* Reads a number of INFO whose field is tickwheel_, a kind and a name: for example tickwheel_deferred_role. */
 static uint64_t count_field(const char *info, const char *kind, const char *name)
 {
     char full[64];

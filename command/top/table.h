@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table at the foot of a frame: the queues of a server or a file. The paused ones come
- * first, so that nobody overlooks a pause, then the largest.
+ * The table at the foot of a frame: the queues of a server or a file. The paused ones come first, so that
+ * nobody overlooks a pause, then the largest.
  */
 #ifndef COMMAND_TABLE_H
 #define COMMAND_TABLE_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plain model of exact firing: a list of the pending timers, sorted by deadline and, for equal deadlines,
- * by filing order. A wheel is right if it fires the first timer of this list, on the tick of that
- * timer.
+ * A plain model of exact firing: a list of the pending timers, sorted by deadline and, for equal deadlines, by
+ * filing order. A wheel is right if it fires the first timer of this list, on the tick of that timer.
  */
 #ifndef COMMAND_MODEL_H
 #define COMMAND_MODEL_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads a plain or zstd file as a stream of text. The first bytes of the file tell its format, not its
- * name.
+ * Reads a plain or zstd file as a stream of text. The first bytes of the file tell its format, not its name.
  */
 #ifndef COMMAND_SOURCE_H
 #define COMMAND_SOURCE_H

@@ -137,8 +137,7 @@ struct tw_wheel *tw_loop_wheel(const struct tw_loop *loop);
 uint64_t tw_loop_tick(const struct tw_loop *loop, uint64_t at_ns);
 
 /* The point in nanoseconds at which a tick begins, or UINT64_MAX if it is past the end of time. The tick at
- * which the wheel stood when it was attached begins at the moment of attaching, and so do the ticks before
- * it.
+ * which the wheel stood when it was attached begins at the moment of attaching, and so do the ticks before it.
  * Example: a wheel at tick 100, with a tick of 1 ms, is attached when tw_loop_now() is T. Ticks 90 and 100
  * begin at T, and tick 105 begins at T + TW_MS(5). */
 uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick);

@@ -520,8 +520,7 @@ class options
 
 /* A tw_sched and the callables of its tasks.
  *
- * The scheduler copies or moves a callable in once, and destroys it once, when the first of these has
- * happened:
+ * The scheduler copies or moves a callable in once, and destroys it once, when the first of these has happened:
  *   - its last call is over
  *   - its task was cancelled, drained or stopped, or the key of the task was set anew or removed
  *   - the scheduler was destroyed, or did not take the callable

@@ -505,8 +505,7 @@ uint64_t tw_wheel_slot_count(const struct tw_wheel *wheel, uint32_t level, uint3
  * Cost: O(timers + slots). */
 const char *tw_wheel_check(const struct tw_wheel *wheel);
 
-/* Receives `length` bytes of text, which has no terminating 0. `arg` is the argument of the call that
- * emits. */
+/* Receives `length` bytes of text, which has no terminating 0. `arg` is the argument of the call that emits. */
 typedef void tw_emit_fn(void *arg, const char *text, size_t length);
 
 /* Writes the wheel for people to read: the clock, the counts, and a line for each level.

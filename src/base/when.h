@@ -50,8 +50,7 @@ static inline bool tw__digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Reads a decimal number. Returns the text behind it; NULL if there are no digits, or the number
- * overflows. */
+/* Reads a decimal number. Returns the text behind it; NULL if there are no digits, or the number overflows. */
 static inline const char *tw__read_digits(const char *text, uint64_t *number)
 {
     const char *first = text;
@@ -78,8 +77,7 @@ static inline uint64_t tw__read_decimals(const char *text, uint64_t unit)
     return sum + (more ? 1 : 0);
 }
 
-/* Reads one number with its unit and adds it to `sum`. Returns the text behind it; NULL if it is not
- * valid. */
+/* Reads one number with its unit and adds it to `sum`. Returns the text behind it; NULL if it is not valid. */
 static inline const char *tw__read_part(const char *text, uint64_t *sum)
 {
     uint64_t whole, ns, fraction = 0;
@@ -115,8 +113,7 @@ static inline bool tw__duration_parse(const char *text, uint64_t *ns)
 /* The last second: 9999-12-31T23:59:59Z. */
 #define TW__TIME_LAST_S UINT64_C(253402300799)
 
-/* Reads n digits and the character behind them. Returns the text behind these, or NULL if they do not
- * match. */
+/* Reads n digits and the character behind them. Returns the text behind these, or NULL if they do not match. */
 static inline const char *tw__read_field(const char *text, int n, char behind, unsigned *number)
 {
     *number = 0;

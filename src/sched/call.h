@@ -13,8 +13,7 @@ bool tw__sched_inside_task(const struct tw__sched_shard *shard, uint64_t id);
 /* Whether this thread is inside a callback of this scheduler. The caller holds no lock. */
 bool tw__sched_inside(const struct tw_sched *sched);
 
-/* The call of the task with this id, or NULL if it has no call under way. The caller holds the shard's
- * lock. */
+/* The call of the task with this id, or NULL if it has no call under way. The caller holds the shard's lock. */
 struct tw__sched_call *tw__sched_call_of(const struct tw__sched_shard *shard, uint64_t id);
 
 /* A guest is a call that may take long, because it waits or hands tasks over, and was not made in a callback.

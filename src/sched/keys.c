@@ -25,12 +25,11 @@
  * finds that a second shard was made for a second thread. From then on a new key lives in the shard of its
  * hash.
  *
- * A key that was set before is a legacy key, if its hash slot is not 0. It keeps its place
- * and its id until its task ends, also when it is set anew. So a call looks in shard 0 first, then in the shard
- * of the hash. It need not look in shard 0 if the tag has no bit in `legacy_bits`, or if the last legacy key
- * has ended. More than MARKED legacy keys would set most of the bits, and marking them takes time under the
- * lock. There are no bits then, and every call by key looks in shard 0 first until the last legacy key has
- * ended.
+ * A key that was set before is a legacy key, if its hash slot is not 0. It keeps its place and its id until its
+ * task ends, also when it is set anew. So a call looks in shard 0 first, then in the shard of the hash. It need
+ * not look in shard 0 if the tag has no bit in `legacy_bits`, or if the last legacy key has ended. More than
+ * MARKED legacy keys would set most of the bits, and marking them takes time under the lock. There are no bits
+ * then, and every call by key looks in shard 0 first until the last legacy key has ended.
  *
  *     narrow    find in shard 0, or set there
  *     wide      the bit is set and there are legacy keys: find in shard 0; otherwise, or if it is not there,

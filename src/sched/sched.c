@@ -13,8 +13,7 @@
  * other: see shard.c.
  *
  * There is no periodic tick. The wheel knows its next event, so the timer thread sleeps until then. A thread
- * that adds a task puts it into the wheel itself, and wakes the timer thread only if that would sleep too
- * long.
+ * that adds a task puts it into the wheel itself, and wakes the timer thread only if that would sleep too long.
  *
  * Example: one shard, one worker, a tick of 1 ms. Tick 1,000 began at 5,000.0 ms on the clock. One task has
  * run before, so the threads are there. No task is pending, so the timer thread sleeps without limit: `wake`

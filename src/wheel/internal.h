@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The small arithmetic that the wheel's files share. The structures are in layout.h, the essay is in
- * wheel.c.
+ * The small arithmetic that the wheel's files share. The structures are in layout.h, the essay is in wheel.c.
  */
 #ifndef TW_WHEEL_INTERNAL_H
 #define TW_WHEEL_INTERNAL_H

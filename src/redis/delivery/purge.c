@@ -89,8 +89,7 @@ bool tw__redis_purge_any(uint64_t now_ms)
     return tw__redis_place_any_stale(limited(), too_old(now_ms));
 }
 
-/* The dead task of a queue that died first, if it has stayed too long, or if there are too many; else
- * NULL. */
+/* The dead task of a queue that died first, if it has stayed too long, or if there are too many; else NULL. */
 static struct tw__redis_task *old_task(const struct tw__redis_queue *queue, uint64_t now_ms)
 {
     struct tw__redis_task *task = queue->attached ? tw__redis_place_first_dead(queue) : NULL;

@@ -10,8 +10,7 @@
 /* Starts the timer. */
 void tw__redis_tick_start(RedisModuleCtx *ctx);
 
-/* Called ten times a second: looks at the clocks, and for removed queues that came from another
- * thread. */
+/* Called ten times a second: looks at the clocks, and for removed queues that came from another thread. */
 void tw__redis_tick_cron(RedisModuleCtx *ctx);
 
 /* Called when an event-loop iteration begins: looks at the clocks. */

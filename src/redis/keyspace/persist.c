@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The data type: how a queue is saved, loaded, written to the AOF, copied, digested, defragmented and
- * freed.
+ * The data type: how a queue is saved, loaded, written to the AOF, copied, digested, defragmented and freed.
  *
  *     RDB:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there are that many
  *           tasks. The server stores the number of the format (format.h) with the data type

@@ -5,8 +5,7 @@
  *
  *     #TS:1795312608\r\n *2\r\n $3\r\n GET\r\n $1\r\n k\r\n ...
  *
- * The manifest has a line of names and values for each file, in the order in which the server loads the
- * files:
+ * The manifest has a line of names and values for each file, in the order in which the server loads the files:
  *
  *     file appendonly.aof.3.base.rdb seq 3 type b
  *     file "an appendonly.aof.7.incr.aof" seq 7 type i

@@ -22,8 +22,7 @@ bool tw__redis_caller_is_log(RedisModuleCtx *ctx);
 
 /* Returns whether a client calls the command, directly or in a script, while a data set is loaded. The server
  * refuses such commands, unless a client's DEBUG RELOAD has cleared its loading flag (events.c). Then the
- * server would not log the command, and later commands of the AOF would undo it. These callers are not
- * clients:
+ * server would not log the command, and later commands of the AOF would undo it. These callers are not clients:
  * - the AOF
  * - the primary
  * - another module, while a command of the AOF is replayed */
