@@ -469,8 +469,8 @@ static void set_member(struct tw_store_change *change, char *word)
         task->payload = (struct tw_bytes){"", number_of(value)}; /* it is refused before anybody reads it */
 }
 
-/* Makes a change whose members are given one by one, also members that no scenario names. `max_payload=N` before
- * them opens the file once more, with this limit. */
+/* Makes a change whose members are given one by one, also members that no scenario names. `max_payload=N`
+ * before them opens the file once more, with this limit. */
 static void apply(const struct verb *verb)
 {
     struct tw_store_change change = {.verb = TW_STORE_VERB_PUT, .task = {.queue = "q", .id = tw_text("a")}};

@@ -52,7 +52,6 @@ class Task:
 
 class Table(Targets):
     """A take without a time has the lease `lease_ms`; 0: its run has it. With answers_once an attempt can be
-    """A take without a time has the lease `lease_ms`; 0: its run has it. With answers_once an attempt can be
     answered only once, as in a handler. With counts_cancelled an answer counts also if its task was cancelled.
     With lapses_as_filed leases that end together lapse in the order of the places of their tasks, then of ids.
     Without shows_waits, a look leaves out how a task is tried again. `token_of` tells the token of an attempt

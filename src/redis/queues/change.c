@@ -24,8 +24,8 @@ enum { OF_ATTEMPT, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
-/* Begins a change of the task with an id. The first one has the number of the format before it. Returns false if
- * nobody reads changes. */
+/* Begins a change of the task with an id. The first one has the number of the format before it. Returns false
+ * if nobody reads changes. */
 static bool put_kind(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory, uint64_t kind,
                      struct tw__redis_bytes id)
 {
