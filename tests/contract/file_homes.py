@@ -60,7 +60,8 @@ class Store:
 
     def token_of(self, name):
         """The token of the attempt under way; None: there is none."""
-        sql = "SELECT token FROM tw_task WHERE id = CAST(? AS BLOB) AND run > 0"
+        sql = ("SELECT token FROM tw_task WHERE id = CAST(? AS BLOB)"
+               " AND (run > 0 OR (queue, id) IN (SELECT queue, id FROM tw_lease))")
         tokens = [token for token, in self.open().execute(sql, (name, )).fetchall()]
         return tokens[0] if tokens else None
 
@@ -71,7 +72,8 @@ COLUMNS = {"every": "every_ms", "times": "times", "missed": "missed", "maxlate":
            "tries": "tries", "backoff": "backoff_ms", "factor": "factor", "most": "backoff_max_ms",
            "jitter": "jitter", "payload": "payload"}
 LOOK = """
-SELECT shown.id, shown.state, due_ms - :begin AS due, iif(shown.next IS NULL, NULL, next_ms - :begin) AS next,
+SELECT shown.id, shown.state, due_ms - :begin AS due,
+    iif(shown.next IS NULL, NULL, coalesce(end_ms, next_ms) - :begin) AS next,
     shown.attempt, lapses, missed_periods AS "missed-periods", every_ms AS every, times, missed,
     CAST(max_late_ms AS TEXT) AS maxlate, coalesce(tw_task.tries, tw_meta.tries) AS tries,
     coalesce(tw_task.backoff_ms, tw_meta.backoff_ms) AS first,
@@ -80,6 +82,7 @@ SELECT shown.id, shown.state, due_ms - :begin AS due, iif(shown.next IS NULL, NU
     CAST(coalesce(tw_task.jitter, tw_meta.jitter) AS TEXT) AS jitter,
     CAST(shown.payload AS TEXT) AS payload, shown.error, replaced > 0 AS replaced
 FROM tw_meta, tw_task JOIN tw_list AS shown ON shown.id = CAST(tw_task.id AS TEXT)
+    LEFT JOIN tw_lease AS lease ON lease.queue = tw_task.queue AND lease.id = tw_task.id
 """
 
 
