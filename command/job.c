@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -201,6 +202,11 @@ const char *job_ended(int status, char text[JOB_ENDED])
     else
         snprintf(text, JOB_ENDED, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     return text;
+}
+
+bool job_not_yet(int status)
+{
+    return WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL;
 }
 
 const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED])

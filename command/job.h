@@ -43,6 +43,10 @@ uint64_t job_late_us(uint64_t due_ms);
  * exit status or the signal. */
 const char *job_ended(int status, char text[JOB_ENDED]);
 
+/* Returns whether a status of waitpid() is exit status 75, EX_TEMPFAIL: the command says that it is too
+ * early. */
+bool job_not_yet(int status);
+
 /* Returns `text`, which says that a command has run for its whole time. */
 const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED]);
 

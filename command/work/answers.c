@@ -82,11 +82,9 @@ static void add_task(struct words *words, const char *command, const struct leas
 
 static const char *name_of(enum verb verb)
 {
-    static const char *const NAMES[] = {[VERB_TOUCH] = "TW.TOUCH",
-                                        [VERB_ACK] = "TW.ACK",
-                                        [VERB_NACK] = "TW.NACK",
-                                        [VERB_BACK] = "TW.NACK",
-                                        [VERB_UNBLOCK] = "CLIENT"};
+    static const char *const NAMES[] = {
+        [VERB_TOUCH] = "TW.TOUCH", [VERB_ACK] = "TW.ACK",      [VERB_NACK] = "TW.NACK",
+        [VERB_BACK] = "TW.NACK",   [VERB_NOT_YET] = "TW.NACK", [VERB_UNBLOCK] = "CLIENT"};
     return NAMES[verb];
 }
 
@@ -105,6 +103,10 @@ static void send_call(struct answers *answers, struct call *call)
         add_text(&words, answers->lease_ms);
     } else if (call->verb == VERB_BACK) {
         add_text(&words, "BACK");
+    } else if (call->verb == VERB_NOT_YET) {
+        add_text(&words, "BACK");
+        add_text(&words, "IN");
+        add_text(&words, answers->back_ms);
     } else if (call->verb == VERB_NACK && call->lease->error != NULL) {
         add_text(&words, "ERROR");
         add_text(&words, call->lease->error);
@@ -163,7 +165,7 @@ static enum outcome outcome_of(const struct call *call, const redisReply *reply)
         return (number && reply->integer > 0) || again ? OUTCOME_DONE : OUTCOME_NOT_YOURS;
     if (!number && !again)
         return OUTCOME_NOT_YOURS;
-    if (call->verb == VERB_BACK)
+    if (call->verb == VERB_BACK || call->verb == VERB_NOT_YET)
         return OUTCOME_BACK;
     return number && reply->integer == 0 ? OUTCOME_DEAD : OUTCOME_FAILED;
 }
@@ -272,8 +274,10 @@ void answers_touch(struct answers *answers, struct lease *lease)
 
 void answers_give(struct answers *answers, struct lease *lease, enum result result, const char *error)
 {
-    static const enum verb VERBS[] = {
-        [RESULT_DONE] = VERB_ACK, [RESULT_FAILED] = VERB_NACK, [RESULT_BACK] = VERB_BACK};
+    static const enum verb VERBS[] = {[RESULT_DONE] = VERB_ACK,
+                                      [RESULT_FAILED] = VERB_NACK,
+                                      [RESULT_BACK] = VERB_BACK,
+                                      [RESULT_NOT_YET] = VERB_NOT_YET};
     lease->answer.verb = VERBS[result];
     if (answers->wire.closed) {
         settle(answers, &lease->answer, OUTCOME_NOT_YOURS);
@@ -323,15 +327,16 @@ static uint64_t longest_wait_ms(uint64_t lease_ms)
 }
 
 void answers_init(struct answers *answers, const struct link_target *target, struct timers *timers,
-                  uint64_t lease_ms, const struct answers_events *events)
+                  const struct work_options *options, const struct answers_events *events)
 {
     const struct wire_events wire = {
         .reply = on_reply, .broken = on_broken, .refused = on_refused, .arg = answers};
     *answers = (struct answers){.events = *events};
     answers->end = &answers->first;
-    snprintf(answers->lease_ms, sizeof answers->lease_ms, "%" PRIu64, lease_ms);
+    snprintf(answers->lease_ms, sizeof answers->lease_ms, "%" PRIu64, options->lease_ms);
+    snprintf(answers->back_ms, sizeof answers->back_ms, "%" PRIu64, options->back_ms);
     wire_init(&answers->wire, target, timers, &wire);
-    answers->wire.wait_max_ms = longest_wait_ms(lease_ms);
+    answers->wire.wait_max_ms = longest_wait_ms(options->lease_ms);
 }
 
 void answers_fini(struct answers *answers)

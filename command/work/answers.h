@@ -24,14 +24,14 @@ struct answers {
     struct answers_events events;
     struct call *first, **end;
     size_t in_flight;
-    char lease_ms[24], client[24];
+    char lease_ms[24], back_ms[24], client[24];
     struct call unblock;
     uint64_t wait_ms;
     struct timer hold; /* while it waits, nothing is sent */
 };
 
 void answers_init(struct answers *answers, const struct link_target *target, struct timers *timers,
-                  uint64_t lease_ms, const struct answers_events *events);
+                  const struct work_options *options, const struct answers_events *events);
 
 /* Renews the lease, unless a renewal is under way. */
 void answers_touch(struct answers *answers, struct lease *lease);

@@ -92,11 +92,13 @@ int crew_start(struct crew *crew, struct taken *taken)
     return 0;
 }
 
-static enum result result_of(const struct crew *crew, const struct place *place, const char *ended)
+static enum result result_of(const struct crew *crew, const struct place *place, int status)
 {
     if (place->timed_out)
         return RESULT_FAILED;
-    return ended == NULL ? RESULT_DONE : crew->signal != 0 ? RESULT_BACK : RESULT_FAILED;
+    if (job_not_yet(status))
+        return RESULT_NOT_YET;
+    return status == 0 ? RESULT_DONE : crew->signal != 0 ? RESULT_BACK : RESULT_FAILED;
 }
 
 static void end(struct crew *crew, struct place *place, int status)
@@ -105,7 +107,7 @@ static void end(struct crew *crew, struct place *place, int status)
     const char *ended =
         place->timed_out ? job_timed_out(crew->options.timeout_ms, text) : job_ended(status, text);
     struct taken *taken = place->taken;
-    enum result result = result_of(crew, place, ended);
+    enum result result = result_of(crew, place, status);
     timers_cancel(crew->timers, &place->beat);
     place->taken = NULL;
     crew->running--;

@@ -50,7 +50,7 @@ void crew_pass(struct crew *crew, const struct pollfd *fds, size_t count);
 void crew_reap(struct crew *crew);
 
 /* Gives the commands up that run: sends them a signal, now and for the second time SIGKILL. The task of a
- * command that does not end with status 0 from now on is RESULT_BACK. */
+ * command that does not end with status 0 or 75 from now on is RESULT_BACK. */
 void crew_give_up(struct crew *crew, int number);
 
 #endif

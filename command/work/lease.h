@@ -10,7 +10,7 @@
 
 #include <hiredis/hiredis.h>
 
-enum verb { VERB_TOUCH, VERB_ACK, VERB_NACK, VERB_BACK, VERB_UNBLOCK };
+enum verb { VERB_TOUCH, VERB_ACK, VERB_NACK, VERB_BACK, VERB_NOT_YET, VERB_UNBLOCK };
 
 /* A call that is to be made, or was made and has no answer yet. */
 struct call {

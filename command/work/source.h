@@ -32,7 +32,8 @@ struct taken {
 enum result {
     RESULT_DONE,
     RESULT_FAILED,
-    RESULT_BACK /* it was not done: the task is ready again, and the attempt does not count */
+    RESULT_BACK,   /* it was not done: the task is ready again, and the attempt does not count */
+    RESULT_NOT_YET /* it was too early: the task waits for the time of --back, and the attempt does not count */
 };
 
 /* How the source has taken a result. */

@@ -214,7 +214,7 @@ static enum outcome outcome_of(const struct held *held, enum result result)
         return OUTCOME_NOT_YOURS;
     if (result == RESULT_DONE)
         return OUTCOME_DONE;
-    if (result == RESULT_BACK)
+    if (result == RESULT_BACK || result == RESULT_NOT_YET)
         return OUTCOME_BACK;
     bool last = tw__task_failure_kills(held->job->attempt, held->job->lapses, held->job->tries);
     return last && !held->replaced ? OUTCOME_DEAD : OUTCOME_FAILED;
@@ -222,13 +222,17 @@ static enum outcome outcome_of(const struct held *held, enum result result)
 
 static void answer(struct source *source, struct taken *taken, enum result result, const char *error)
 {
-    static const enum tw_answer ANSWERS[] = {
-        [RESULT_DONE] = TW_ANSWER_DONE, [RESULT_FAILED] = TW_ANSWER_RETRY, [RESULT_BACK] = TW_ANSWER_BACK};
+    static const enum tw_answer ANSWERS[] = {[RESULT_DONE] = TW_ANSWER_DONE,
+                                             [RESULT_FAILED] = TW_ANSWER_RETRY,
+                                             [RESULT_BACK] = TW_ANSWER_BACK,
+                                             [RESULT_NOT_YET] = TW_ANSWER_BACK};
     struct held *held = (struct held *)taken;
     look_for(of(source), held);
     enum outcome outcome = outcome_of(held, result);
     if (result == RESULT_FAILED)
         tw_job_fail(held->job, error);
+    if (result == RESULT_NOT_YET)
+        tw_job_retry_at(held->job, tw_store_now() + source->options->back_ms);
     source->events.settled(source->events.arg, taken, outcome, error);
     tw_job_answer(held->job, ANSWERS[result]);
     free(held);

@@ -408,7 +408,7 @@ static void connect_both(struct server *server)
                                              .source = &server->source.events};
     const struct source *source = &server->source;
     wire_init(&server->wire, &server->target, source->timers, &taking);
-    answers_init(&server->answers, &server->target, source->timers, source->options->lease_ms, &answering);
+    answers_init(&server->answers, &server->target, source->timers, source->options, &answering);
 }
 
 struct source *source_server(const struct work_options *options, struct timers *timers,

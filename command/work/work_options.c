@@ -14,10 +14,10 @@ static const char HELP_HEAD[] =
     "\n"
     "A worker: takes tasks that are due from queues of a Redis server with the\n"
     "module (TW.PUT), or from queues of an SQLite file, and runs CMD for each. A\n"
-    "CMD that ends with status 0 has done its task. Otherwise the attempt has\n"
-    "failed. The next one comes after the task's backoff and, after the last of its\n"
-    "tries, the task is dead. Runs until SIGINT (Ctrl-C), SIGTERM or SIGHUP.\n"
-    "docs/work.md has a tour. Examples:\n"
+    "CMD that ends with status 0 has done its task; with 75 (EX_TEMPFAIL) it says\n"
+    "that it is too early. Otherwise the attempt has failed. The next one comes after\n"
+    "the task's backoff and, after the last of its tries, the task is dead. Runs\n"
+    "until SIGINT (Ctrl-C), SIGTERM or SIGHUP. docs/work.md has a tour. Examples:\n"
     "\n"
     "  tickwheel work orders mails --exec ./notify\n"
     "  tickwheel work --redis rediss://db1 --jobs 16 orders --exec ./notify\n"
@@ -36,6 +36,8 @@ static const char HELP_HEAD[] =
     "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
     "                  a second later, SIGKILL, with its whole process group. Its\n"
     "                  attempt has failed, whatever its exit status (default: none)\n"
+    "  --back TIME     give the task of a CMD that ends with status 75 back for so\n"
+    "                  long, 1ms to 365d (default 1s). The attempt does not count\n"
     "  --lease TIME    a task that is taken is ours for so long, 1ms to 4294967295ms,\n"
     "                  49 days (default 30s). While its command runs, the lease is\n"
     "                  renewed each third of this time. If this process dies, another\n"
@@ -57,7 +59,7 @@ static const char HELP_TAIL[] =
     "tasks, and waits for the commands that run. At a second signal, or when --grace\n"
     "is over, it sends SIGTERM to them and, a second later or at a third signal,\n"
     "SIGKILL. Their tasks are given back: they are ready again at once, and the\n"
-    "attempt does not count.\n"
+    "attempt does not count. A CMD that ends with status 0 or 75 then has said so.\n"
     "\n"
     "If the server cannot be reached, the worker tries again until it can. The\n"
     "results of commands that end meanwhile are reported then.\n"
@@ -69,7 +71,7 @@ static const char HELP_TAIL[] =
     "     reported;\n"
     "  2  arguments are wrong.\n";
 
-enum { LEASE_DEFAULT_MS = 30000 };
+enum { LEASE_DEFAULT_MS = 30000, BACK_DEFAULT_MS = 1000 };
 static const char COMMAND[] = "tickwheel work";
 
 /* An empty command would do each task by doing nothing. */
@@ -147,13 +149,15 @@ int work_options_parse(int argc, char **argv, struct work_options *options)
 {
     struct option_table table = {.command = COMMAND, .help = {HELP_HEAD, LINK_OPTIONS_HELP, HELP_TAIL}};
     struct tw__task_range lease = tw__task_range(TW__TASK_IN_LEASE);
-    *options = (struct work_options){.jobs = JOBS_DEFAULT, .lease_ms = LEASE_DEFAULT_MS};
+    *options =
+        (struct work_options){.jobs = JOBS_DEFAULT, .lease_ms = LEASE_DEFAULT_MS, .back_ms = BACK_DEFAULT_MS};
     name_by_process(options->name);
     link_options_add(&table, &options->link);
     options_other(&table, "--exec", take_exec, &options->exec);
     options_text(&table, "--store", &options->store);
     options_number(&table, "--jobs", &options->jobs, 1, JOBS_MAX);
     options_ms(&table, "--timeout", &options->timeout_ms, 1, JOB_TIMEOUT_MAX_MS);
+    options_ms(&table, "--back", &options->back_ms, 1, JOB_TIMEOUT_MAX_MS);
     options_ms(&table, "--lease", &options->lease_ms, lease.least, lease.most);
     options_other(&table, "--name", take_name, options->name);
     options_ms(&table, "--grace", &options->grace_ms, 0, JOB_DAY_MS);

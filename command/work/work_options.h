@@ -18,7 +18,9 @@ struct work_options {
     const char *store; /* NULL: a server */
     const char *exec;
     char name[WORK_NAME];
-    uint64_t jobs, lease_ms, grace_ms, timeout_ms; /* timeout_ms: of a command; 0: none */
+    uint64_t jobs, lease_ms, grace_ms;
+    uint64_t timeout_ms; /* of a command; 0: none */
+    uint64_t back_ms;    /* how long a task waits whose command says that it is too early */
     bool has_grace, quiet;
     char **queue;
     size_t queues;

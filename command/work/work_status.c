@@ -76,12 +76,14 @@ void work_say_failed(struct news *news, const struct taken *taken, bool dead, co
 void work_show_status(const struct source *source, const struct work_counts *counts, size_t running,
                       bool stopping)
 {
-    char state[SOURCE_STATUS], text[SOURCE_STATUS + 200];
+    char state[SOURCE_STATUS], text[SOURCE_STATUS + 200], back[48] = "";
     if (!screen_live())
         return;
     source->kind->tell(source, state);
-    snprintf(text, sizeof text, "%" PRIu64 " done, %" PRIu64 " failed, %zu running, %s",
-             counts->of[OUTCOME_DONE], counts->of[OUTCOME_FAILED] + counts->of[OUTCOME_DEAD], running,
+    if (counts->of[OUTCOME_BACK] > 0)
+        snprintf(back, sizeof back, "%" PRIu64 " given back, ", counts->of[OUTCOME_BACK]);
+    snprintf(text, sizeof text, "%" PRIu64 " done, %" PRIu64 " failed, %s%zu running, %s",
+             counts->of[OUTCOME_DONE], counts->of[OUTCOME_FAILED] + counts->of[OUTCOME_DEAD], back, running,
              stopping ? "stopping" : state);
     screen_show(text);
 }

@@ -29,14 +29,16 @@ with the number of the attempt, or the last value if there are fewer:
     fail TEXT           raises an error
     retry MS TEXT       asks for the next attempt in so many milliseconds
     dead TEXT           asks for no further attempt
+    notyet FILE MS      says that it is too early, and asks for the task in so many milliseconds, until the file
+                        is there
     until FILE          works until the file is there, as release() makes it, or the task is not its
                         worker's any more
     untilfail FILE TEXT the same, and fails then
     die                 kills its own process by SIGKILL
 
 `tickwheel work` is the program of the language "command", with the script subjects/act as its --exec. A script
-has only an exit status, so it has no retry and no dead. The command's own lines, on its standard error, are
-translated.
+has only an exit status, so it has no retry and no dead, and its MS of notyet are always 20. The command's own
+lines, on its standard error, are translated.
 """
 import fcntl
 import functools
@@ -109,7 +111,8 @@ def command():
     path = os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel")
     if not os.access(path, os.X_OK):
         raise Broken(f"there is no command at {path}: build it, or name it in TICKWHEEL_COMMAND")
-    return [path, "work", "--exec", f"exec {os.path.join(SUBJECTS, 'act')}"]  # No shell between the two.
+    act = f"exec {os.path.join(SUBJECTS, 'act')}"  # No shell between the two.
+    return [path, "work", "--back", "20ms", "--exec", act]
 
 
 PROGRAMS = {

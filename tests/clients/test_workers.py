@@ -272,7 +272,6 @@ def test_a_handler_asks_for_a_retry_after_a_delay(desk):
     desk.wanted["failed"] += 1
 
 
-@pytest.mark.library
 def test_a_handler_says_that_it_is_too_early(desk):
     """Nothing fails: the task has one try."""
     desk.put("early", f"notyet {desk.file('early')} 20", words=("IN", 0, "TRIES", 1))

@@ -236,6 +236,35 @@ def test_errors(place, work, command, error):
     assert one.stop() == [0, 1, 1, 0, 0]
 
 
+def test_a_command_says_that_it_is_too_early(place, work):
+    """Nothing fails, so the one try is left, and the backoff does not matter."""
+    place.put("a", tries=1, wait_ms=FAR_MS)
+    one = work(place, "echo $TICKWHEEL_ATTEMPT; [ -e late ] || exit 75", "--back", "20ms")
+    one.waits_for(r"(1\n){3}")
+    (one.out.parent / "late").touch()
+    gone(place, "a")
+    assert one.stop() == [1, 0, 0, one.printed().count("1\n") - 1, 0]
+    assert "failed: " not in one.said()
+
+    place.put("b", tries=1)
+    one = work(place, "exit 75", "--back", "1h")
+    wait_until(lambda: place.find("b") == ("waiting", 0, ""), message=lambda: str(place.find("b")))
+    assert one.stop() == [0, 0, 0, 1, 0]
+
+
+def test_a_command_that_is_given_up_may_say_when_its_task_comes_again(place, work):
+    """Else it is ready at once."""
+    place.put("a", tries=1)
+    one = work(place, "trap 'exit 75' TERM; mkfifo go; exec 3<> go; echo begun; while :; do read l <&3; done",
+               "--back", "1h")
+    one.waits_for("^begun$")
+    one.signal()
+    one.waits_for("a second signal", said=True)
+    one.signal()
+    assert one.ends() == [0, 0, 0, 1, 0]
+    assert place.find("a") == ("waiting", 0, "")
+
+
 def test_a_command_with_too_long_an_environment(place, work):
     """It cannot be started now, and not later. The attempt has failed."""
     one = work(place, "true", env={**os.environ, "LONG": "x" * 100000})
