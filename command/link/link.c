@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "dial.h"
+#include "sentinel.h"
 #include "text.h"
 #include "tls.h"
 
@@ -19,17 +20,18 @@
 #include <sys/socket.h>
 
 /* A chunk has room for a record of TLS, so OpenSSL keeps no bytes that poll() does not see. */
-enum { CHUNK = 16384, CHUNKS_AT_ONCE = 64, LOOK_MS = 250, LOGINS = 2 };
+enum { CHUNK = 16384, CHUNKS_AT_ONCE = 64, LOOK_MS = 250, LOGINS = 3 };
 
-enum stage { DIALLING, SHAKING, TALKING, BROKEN };
+enum stage { FINDING, DIALLING, SHAKING, TALKING, BROKEN };
 
 struct link {
     const struct link_target *target;
     enum stage stage;
+    struct sentinels sentinels; /* FINDING: of URL_SENTINEL, which of its servers is the primary */
     struct dial dial;
     struct tls *tls;               /* NULL: plain */
     short read_wants, write_wants; /* events of poll(); TLS may want to write in order to read */
-    const char *login[LOGINS];     /* the commands AUTH and SELECT, as far as their replies are to come */
+    const char *login[LOGINS];     /* AUTH, SELECT and ROLE, as far as their replies are to come */
     size_t logins, login_size;     /* the buffer's bytes up to login_size may go before these replies */
     char *out;                     /* output: the bytes from out_at to out_size are to be sent */
     size_t out_at, out_size, out_room;
@@ -235,6 +237,8 @@ static void login(struct link *link, int count, const char **words)
     link->login_size = link->out_size;
 }
 
+static const char ROLE[] = "ROLE";
+
 static void file_logins(struct link *link)
 {
     const struct url *url = &link->target->url;
@@ -246,6 +250,16 @@ static void file_logins(struct link *link)
         login(link, 2, (const char *[]){"AUTH", url->password});
     if (url->db != 0)
         login(link, 2, (const char *[]){"SELECT", db});
+    if (url->transport == URL_SENTINEL)
+        login(link, 1, (const char *[]){ROLE});
+}
+
+static bool begin(struct link *link, char error[LINK_ERROR])
+{
+    if (link->target->url.transport != URL_SENTINEL)
+        return dial_begin(&link->dial, &link->target->url, error);
+    link->stage = FINDING;
+    return sentinels_begin(&link->sentinels, link->target, error);
 }
 
 struct link *link_begin(const struct link_target *target, char error[LINK_ERROR])
@@ -256,13 +270,14 @@ struct link *link_begin(const struct link_target *target, char error[LINK_ERROR]
     if (link == NULL)
         return NULL;
     *link = (struct link){.target = target,
+                          .stage = DIALLING,
                           .dial = {.fd = -1},
                           .reader = redisReaderCreate(),
                           .read_wants = POLLIN,
                           .write_wants = POLLOUT};
     file_logins(link);
     if (link->reader != NULL && link->stage != BROKEN &&
-        (plain || (link->tls = tls_new(target, error)) != NULL) && dial_begin(&link->dial, &target->url, error))
+        (plain || (link->tls = tls_new(target, error)) != NULL) && begin(link, error))
         return link;
     link_close(link);
     return NULL;
@@ -273,6 +288,7 @@ void link_close(struct link *link)
     if (link == NULL)
         return;
     tls_free(link->tls);
+    sentinels_end(&link->sentinels);
     dial_end(&link->dial);
     if (link->reader != NULL)
         redisReaderFree(link->reader);
@@ -280,12 +296,34 @@ void link_close(struct link *link)
     free(link);
 }
 
+/* The server cannot be reached. A user does not know the address that a sentinel has named. */
+static int not_connected(struct link *link, const char *error)
+{
+    const struct url *place = &link->sentinels.place;
+    if (link->target->url.transport != URL_SENTINEL)
+        return broken(link, "%s", error);
+    return broken(link, "%s:%d, which a sentinel names: %s", place->host, place->port, error);
+}
+
+static int find_on(struct link *link)
+{
+    char error[LINK_ERROR];
+    int found = sentinels_step(&link->sentinels, error);
+    if (found < 0)
+        return broken(link, "%s", error);
+    if (found > 0 && !dial_begin(&link->dial, &link->sentinels.place, error))
+        return not_connected(link, error);
+    if (found > 0)
+        link->stage = DIALLING;
+    return found;
+}
+
 static int dial_on(struct link *link)
 {
     char error[LINK_ERROR];
     int found = dial_step(&link->dial, error);
     if (found < 0)
-        return broken(link, "%s", error);
+        return not_connected(link, error);
     if (found > 0)
         link->stage = link->tls != NULL ? SHAKING : TALKING;
     return found;
@@ -309,7 +347,20 @@ static bool for_a_while(const char *reply)
            text_begins(reply, "ERR max number of clients");
 }
 
-/* Takes the reply of AUTH or SELECT. Returns 1: we may go on, -1: the server has refused us. */
+/* Returns whether a reply of ROLE is that of a primary. */
+static bool is_primary(const redisReply *reply, char error[LINK_ERROR])
+{
+    const redisReply *role =
+        reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 ? reply->element[0] : reply;
+    char name[40] = "";
+    if (role->type == REDIS_REPLY_STRING)
+        text_clean(name, sizeof name, tw_text(role->str));
+    snprintf(error, LINK_ERROR, "the server is no primary: its role is '%s'", name);
+    return strcmp(name, "master") == 0;
+}
+
+/* Takes the reply of AUTH, SELECT or ROLE. Returns 1: we may go on, -1: the server has refused us, or is not
+ * the right one. */
 static int take_login(struct link *link, redisReply *reply)
 {
     char error[LINK_ERROR];
@@ -317,10 +368,12 @@ static int take_login(struct link *link, redisReply *reply)
     if (!good) {
         link->refused = !for_a_while(reply->str);
         link_explain(link->target, link->login[0], reply->str, error);
+    } else if (link->login[0] == ROLE) {
+        good = is_primary(reply, error);
     }
     freeReplyObject(reply);
-    link->login[0] = link->login[1];
     link->logins--;
+    memmove(link->login, link->login + 1, link->logins * sizeof link->login[0]);
     return good ? 1 : broken(link, "%s", error);
 }
 
@@ -329,7 +382,9 @@ static int open_on(struct link *link)
 {
     int found = 1;
     redisReply *reply = NULL;
-    if (link->stage == DIALLING)
+    if (link->stage == FINDING)
+        found = find_on(link);
+    if (found > 0 && link->stage == DIALLING)
         found = dial_on(link);
     if (found > 0 && link->stage == SHAKING)
         found = shake_on(link);
@@ -374,12 +429,14 @@ bool link_was_refused(const struct link *link)
 
 int link_fd(const struct link *link)
 {
-    return link->dial.fd;
+    return link->stage == FINDING ? sentinels_fd(&link->sentinels) : link->dial.fd;
 }
 
 short link_events(const struct link *link)
 {
     size_t end = link->logins > 0 ? link->login_size : link->out_size;
+    if (link->stage == FINDING)
+        return sentinels_events(&link->sentinels);
     if (link->stage == DIALLING)
         return POLLOUT;
     bool writes = link->stage == TALKING && !link->mute && link->out_at < end;
@@ -389,7 +446,7 @@ short link_events(const struct link *link)
 /* The wait has ended. */
 static int waited_in_vain(struct link *link, int patience_ms)
 {
-    const char *of = link->stage == DIALLING  ? "cannot connect: there was no answer"
+    const char *of = link->stage <= DIALLING  ? "cannot connect: there was no answer"
                      : link->stage == SHAKING ? "there was no TLS handshake (has this port TLS?)"
                                               : "there was no answer";
     if (patience_ms % 1000 == 0)
@@ -398,7 +455,7 @@ static int waited_in_vain(struct link *link, int patience_ms)
 }
 
 /* Waits until the link can move bytes. While it connects, it looks from time to time whether to try another
- * address. Returns false if the time is up; the link is then broken. */
+ * address, or sentinel. Returns false if the time is up; the link is then broken. */
 static bool wait_until(struct link *link, uint64_t end_ms, int patience_ms)
 {
     uint64_t now_ms = monotonic_ms();
@@ -408,7 +465,7 @@ static bool wait_until(struct link *link, uint64_t end_ms, int patience_ms)
     }
     int left_ms = (int)(end_ms - now_ms);
     struct pollfd waiting = {.fd = link_fd(link), .events = link_events(link)};
-    poll(&waiting, 1, link->stage == DIALLING && left_ms > LOOK_MS ? LOOK_MS : left_ms);
+    poll(&waiting, 1, link->stage <= DIALLING && left_ms > LOOK_MS ? LOOK_MS : left_ms);
     return true;
 }
 

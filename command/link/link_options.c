@@ -10,8 +10,10 @@
 
 const char LINK_OPTIONS_HELP[] =
     "  --redis URL        the server: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB],\n"
-    "                     rediss:// for TLS, unix:PATH, HOST:PORT or [IPV6]:PORT\n"
-    "                     (default: 127.0.0.1:7379)\n"
+    "                     rediss:// for TLS, unix:PATH, HOST:PORT or [IPV6]:PORT,\n"
+    "                     or redis+sentinel://HOST[:PORT][,HOST...]/NAME, the\n"
+    "                     primary that these sentinels name, whose own password is\n"
+    "                     in TICKWHEEL_SENTINEL_PASSWORD (default: 127.0.0.1:7379)\n"
     "  --user NAME        log in as this user\n"
     "  --db N             the database, 0 to 2147483647 (default 0)\n"
     "  --cacert FILE      for TLS, the certificates of the authorities to trust\n"
@@ -115,6 +117,7 @@ bool link_options_end(struct link_options *options, const struct option_table *t
     struct url *url = &options->target.url;
     bool has_db = options_given(table, "--db");
     options->target.password_variable = variable;
+    options->target.sentinel_password = getenv(LINK_SENTINEL_PASSWORD);
     if (!options_given(table, "--redis"))
         (void)url_parse(ADDRESS_USUAL, url, (char[URL_ERROR]){0});
     const char *error = contradiction(options, has_db);

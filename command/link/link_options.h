@@ -30,6 +30,9 @@ bool link_options_given(const struct option_table *table);
  * REDISCLI_AUTH. Returns false after it has printed an error, if the options contradict each other. */
 bool link_options_end(struct link_options *options, const struct option_table *table, const char *variable);
 
+/* The variable that holds the password of the sentinels, if they want one. */
+#define LINK_SENTINEL_PASSWORD "TICKWHEEL_SENTINEL_PASSWORD"
+
 /* The text of a help that describes these options. */
 extern const char LINK_OPTIONS_HELP[];
 

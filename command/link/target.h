@@ -17,6 +17,7 @@ struct link_target {
     const char *cacert;            /* for TLS: file of the authorities; NULL: those of the system */
     const char *cert, *key;        /* for TLS: files of our own certificate and its key; NULL: none */
     const char *password_variable; /* for messages: the variable that may hold the password */
+    const char *sentinel_password; /* of the sentinels of a URL_SENTINEL; NULL: none */
     size_t reply_max;              /* bytes of the longest reply; 0: LINK_REPLY_MAX */
 };
 

@@ -12,12 +12,12 @@
 #include <strings.h>
 #include <sys/un.h>
 
-enum { PORT_MAX = 65535, PORT_OF_A_URL = 6379, PORT_OF_AN_ADDRESS = 7379 };
+enum { PORT_MAX = 65535, PORT_OF_A_URL = 6379, PORT_OF_AN_ADDRESS = 7379, PORT_OF_A_SENTINEL = 26379 };
 enum { PATH_MAX_BYTES = sizeof((struct sockaddr_un *)NULL)->sun_path - 1, DECIMALS = 24 };
 
-static const char ADDRESS[] =
-    "HOST:PORT, with a port from 1 to 65535, redis://HOST:PORT, rediss://HOST:PORT or "
-    "unix:PATH";
+static const char ADDRESS[] = "HOST:PORT, with a port from 1 to 65535, redis://HOST:PORT, rediss://HOST:PORT, "
+                              "redis+sentinel://HOST:PORT/NAME or unix:PATH";
+static const char SERVICE[] = "redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB, with ports from 1 to 65535";
 static const char ENCODING[] = "two hexadecimal digits behind each %, and no %00";
 static const char SIZES[] =
     "HOST:PORT with a host of at most 255 bytes, a user of as many, and a password of at "
@@ -226,6 +226,42 @@ static bool take_url(const struct attempt *attempt, const char *body)
            (query - end <= 1 || take_db(attempt, end + 1, query)) && take_query(attempt, query);
 }
 
+/* Reads HOST[:PORT][,HOST[:PORT]...]. */
+static bool take_sentinels(const struct attempt *attempt, const char *from, const char *end)
+{
+    struct url *url = attempt->url;
+    for (const char *comma; from != NULL; from = comma == NULL ? NULL : comma + 1) {
+        comma = memchr(from, ',', (size_t)(end - from));
+        memset(url->host, 0, sizeof url->host); /* equal addresses have equal bytes */
+        if (url->sentinels == URL_SENTINELS || from == (comma == NULL ? end : comma))
+            return refuse(attempt, "1 to 8 sentinels");
+        if (!take_host(attempt, from, comma == NULL ? end : comma, PORT_OF_A_SENTINEL, SERVICE))
+            return false;
+        struct url_place *place = &url->sentinel[url->sentinels++];
+        memcpy(place->host, url->host, sizeof place->host);
+        place->port = url->port;
+    }
+    memcpy(url->host, url->sentinel[0].host, sizeof url->host);
+    url->port = url->sentinel[0].port;
+    return true;
+}
+
+static bool take_service(const struct attempt *attempt, const char *body)
+{
+    const char *end = body + strcspn(body, "/?"), *at = memrchr(body, '@', (size_t)(end - body));
+    const char *query = end + strcspn(end, "?"), *name = *end == '/' ? end + 1 : end;
+    const char *slash = name + strcspn(name, "/?");
+    struct url *url = attempt->url;
+    if (at != NULL && !take_user(attempt, body, at))
+        return false;
+    if (!take_sentinels(attempt, at == NULL ? body : at + 1, end) ||
+        !take_text(attempt, name, slash, url->service, sizeof url->service))
+        return false;
+    if (*url->service == '\0' || !is_host(url->service))
+        return refuse(attempt, SERVICE);
+    return (query - slash <= 1 || take_db(attempt, slash + 1, query)) && take_query(attempt, query);
+}
+
 static bool take_unix(const struct attempt *attempt, const char *path)
 {
     bool slashes = strncmp(path, "//", 2) == 0;
@@ -259,6 +295,10 @@ static bool take_any(const struct attempt *attempt)
     if (strncasecmp(text, "rediss://", 9) == 0) {
         url->transport = URL_TLS;
         return take_url(attempt, text + 9);
+    }
+    if (strncasecmp(text, "redis+sentinel://", 17) == 0) {
+        url->transport = URL_SENTINEL;
+        return take_service(attempt, text + 17);
     }
     if (strncasecmp(text, "unix:", 5) == 0) {
         url->transport = URL_UNIX;

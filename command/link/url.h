@@ -4,6 +4,9 @@
  *
  *   redis://[USER[:PASSWORD]@][HOST][:PORT][/DB]    port 6379 by default
  *   rediss://...                                    the same, with TLS
+ *   redis+sentinel://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/NAME[/DB]
+ *                    the primary of the service NAME, as its sentinels name it, port 26379 by default. The
+ *                    user is that of the primary
  *   unix:[//][USER[:PASSWORD]@]PATH[?db=DB]         a Unix socket; after //, PATH begins with a slash
  *   HOST[:PORT], :PORT or [IPV6][:PORT]             port 7379 by default, as `make serve` has it
  *
@@ -16,8 +19,14 @@
 #include <stdbool.h>
 
 enum { URL_HOST = 256, URL_USER = 256, URL_PASSWORD = 4097, URL_TEXT = 640, URL_ERROR = 1024 };
+enum { URL_SENTINELS = 8 };
 
-enum url_transport { URL_TCP, URL_TLS, URL_UNIX };
+enum url_transport { URL_TCP, URL_TLS, URL_UNIX, URL_SENTINEL };
+
+struct url_place {
+    char host[URL_HOST];
+    int port;
+};
 
 struct url {
     enum url_transport transport;
@@ -28,6 +37,10 @@ struct url {
     bool has_password; /* it may be empty */
     bool has_db;       /* the text names a database */
     int db;
+    struct url_place
+        sentinel[URL_SENTINELS]; /* of URL_SENTINEL, as the next two; host and port are the first */
+    int sentinels;
+    char service[URL_HOST];
     char text[URL_TEXT]; /* for people: as the user wrote it, but *** for the password and ? for a byte that a
                           * terminal might obey */
 };

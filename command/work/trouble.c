@@ -46,7 +46,7 @@ bool trouble_follow(const char *reply, struct link_target *target)
     const char *node = strrchr(reply, ' '), *colon = strrchr(reply, ':');
     uint64_t port;
     if (node == NULL || colon == NULL || colon < node || target->url.transport == URL_UNIX ||
-        !number_parse(colon + 1, PORT_MAX, &port) || port == 0)
+        target->url.transport == URL_SENTINEL || !number_parse(colon + 1, PORT_MAX, &port) || port == 0)
         return false;
     int size = (int)(colon - ++node);
     if (size >= URL_HOST || !is_shown(node, (size_t)size))

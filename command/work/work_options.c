@@ -137,6 +137,7 @@ static bool check_source(struct work_options *options, const struct option_table
     static const char PASSWORD[] = "TICKWHEEL_WORK_PASSWORD";
     bool good = options->store != NULL || link_options_end(&options->link, table, PASSWORD);
     unsetenv(PASSWORD);
+    unsetenv(LINK_SENTINEL_PASSWORD);
     if (options->store == NULL)
         return good;
     if (!link_options_given(table))

@@ -139,6 +139,9 @@ def arguments(language, url, options):
     """The words for the program's options: the command has the same ones with a unit behind times, and the
     option --redis."""
     unit, times = ("ms", ("lease", "grace")) if language == "command" else ("", ())
+    if language == "command" and "service" in options:
+        options = dict(options)
+        url = f"redis+sentinel://{options.pop('sentinel')}/{options.pop('service')}"
     words = ["--redis" if language == "command" else "--url", url] if url else []
     for name, value in options.items():
         if value is not None:

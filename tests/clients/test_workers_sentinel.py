@@ -9,7 +9,7 @@ from subject import NOTHING, Subject, languages, release
 from test_sentinel_workers import wait_demoted, wait_promoted, watched
 from workers import blocked
 
-LANGUAGES = [one for one in languages() if one != "command"]  # The command has no Sentinel.
+LANGUAGES = languages()
 LEASE = 15000  # Longer than the workers need to find the new primary.
 
 
@@ -68,7 +68,6 @@ def watch(fleet, tmp_path):
         yield made
 
 
-@pytest.mark.library
 class TestSentinel:
     """Each job is done once, in its first attempt: leases that end meanwhile begin anew."""
 

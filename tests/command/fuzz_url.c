@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { TEXT_MAX = 8192, ROOM = 4 * (URL_HOST + URL_USER + URL_PASSWORD) };
+enum { TEXT_MAX = 8192, ROOM = 4 * ((URL_SENTINELS + 1) * URL_HOST + URL_USER + URL_PASSWORD) };
 
 static void require_plain(const char *text)
 {
@@ -40,10 +40,18 @@ static char *encode_user(char *to, const struct url *url)
     return to;
 }
 
+static char *encode_place(char *to, const char *host, int port)
+{
+    bool six = strchr(host, ':') != NULL;
+    to += sprintf(to, six ? "[" : "");
+    to = encode(to, host);
+    return to + sprintf(to, "%s:%d", six ? "]" : "", port);
+}
+
 /* Writes the address in full. A path behind a user begins with a slash, by which the reader knows it. */
 static void write_again(char *to, const struct url *url)
 {
-    bool user = *url->user != '\0' || url->has_password, six = strchr(url->host, ':') != NULL;
+    bool user = *url->user != '\0' || url->has_password;
     if (url->transport == URL_UNIX) {
         to += sprintf(to, "unix:");
         to = encode_user(to, url);
@@ -51,11 +59,19 @@ static void write_again(char *to, const struct url *url)
             *to++ = '/';
         to = encode(to, url->host + user);
     } else {
-        to += sprintf(to, url->transport == URL_TLS ? "rediss://" : "redis://");
+        static const char *const SCHEMES[] = {
+            [URL_TCP] = "redis://", [URL_TLS] = "rediss://", [URL_SENTINEL] = "redis+sentinel://"};
+        to += sprintf(to, "%s", SCHEMES[url->transport]);
         to = encode_user(to, url);
-        to += sprintf(to, six ? "[" : "");
-        to = encode(to, url->host);
-        to += sprintf(to, "%s:%d", six ? "]" : "", url->port);
+        to = encode_place(to, url->host, url->port);
+    }
+    for (int i = 1; i < url->sentinels; i++) {
+        *to++ = ',';
+        to = encode_place(to, url->sentinel[i].host, url->sentinel[i].port);
+    }
+    if (url->transport == URL_SENTINEL) {
+        *to++ = '/';
+        to = encode(to, url->service);
     }
     if (url->has_db)
         sprintf(to, "?db=%d", url->db);
@@ -75,10 +91,11 @@ static void check_good(const struct url *url)
     write_again(text, url);
     fuzz_require(url_parse(text, &again, error), "the address is refused when it is written in full");
     fuzz_require(again.transport == url->transport && again.port == url->port && again.db == url->db &&
-                     again.has_db == url->has_db && again.has_password == url->has_password,
+                     again.has_db == url->has_db && again.has_password == url->has_password &&
+                     memcmp(again.sentinel, url->sentinel, sizeof again.sentinel) == 0,
                  "the address written in full has other numbers");
     fuzz_require(strcmp(again.host, url->host) == 0 && strcmp(again.user, url->user) == 0 &&
-                     strcmp(again.password, url->password) == 0,
+                     strcmp(again.password, url->password) == 0 && strcmp(again.service, url->service) == 0,
                  "the address written in full has other texts");
 }
 

@@ -46,6 +46,11 @@ static const struct good {
     {"redis://\xc3\xa9@h", URL_TCP, "h", 6379, 0, "\xc3\xa9", NULL, "redis://\?\?@h"},
     {"rediss://h", URL_TLS, "h", 6379, 0, NULL, NULL, NULL},
     {"Rediss://u:p@h:7/1", URL_TLS, "h", 7, 1, "u", "p", "Rediss://u:***@h:7/1"},
+    {"redis+sentinel://h/s", URL_SENTINEL, "h", 26379, 0, NULL, NULL, NULL},
+    {"Redis+Sentinel://:7,b:8/s/3", URL_SENTINEL, "127.0.0.1", 7, 3, NULL, NULL, NULL},
+    {"redis+sentinel://[::1]:7,b/s?db=3", URL_SENTINEL, "::1", 7, 3, NULL, NULL, NULL},
+    {"redis+sentinel://u:p,q@a,b:8/s/3", URL_SENTINEL, "a", 26379, 3, "u", "p,q",
+     "redis+sentinel://u:***@a,b:8/s/3"},
     {"unix:s", URL_UNIX, "s", 0, 0, NULL, NULL, NULL},
     {"unix:/a/b", URL_UNIX, "/a/b", 0, 0, NULL, NULL, NULL},
     {"unix:///a/b", URL_UNIX, "/a/b", 0, 0, NULL, NULL, NULL},
@@ -92,8 +97,10 @@ static void each_part_of_a_good_address_is_found(void **state)
 
 static const char PORT[] = "redis://HOST:PORT/DB, with a port from 1 to 65535",
                   DB[] = "one database, from 0 to 2147483647";
-static const char PLAIN[] =
-    "HOST:PORT, with a port from 1 to 65535, redis://HOST:PORT, rediss://HOST:PORT or unix:PATH";
+static const char PLAIN[] = "HOST:PORT, with a port from 1 to 65535, redis://HOST:PORT, rediss://HOST:PORT, "
+                            "redis+sentinel://HOST:PORT/NAME or unix:PATH";
+static const char SERVICE[] = "redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB, with ports from 1 to 65535";
+static const char SENTINELS[] = "1 to 8 sentinels";
 static const char PERCENT[] = "two hexadecimal digits behind each %, and no %00";
 
 /* `shown` NULL: as it was given. */
@@ -155,6 +162,22 @@ static const struct bad {
     {"redis://u%4g@h", PERCENT, NULL},
     {"redis://u:%00@h", PERCENT, "redis://u:***@h"},
     {"redis://%00", PERCENT, NULL},
+    {"redis+sentinel://", SENTINELS, NULL},
+    {"redis+sentinel:///s", SENTINELS, NULL},
+    {"redis+sentinel://a,/s", SENTINELS, NULL},
+    {"redis+sentinel://a,,b/s", SENTINELS, NULL},
+    {"redis+sentinel://1,2,3,4,5,6,7,8,9/s", SENTINELS, NULL},
+    {"redis+sentinel://a", SERVICE, NULL},
+    {"redis+sentinel://a/", SERVICE, NULL},
+    {"redis+sentinel://a//3", SERVICE, NULL},
+    {"redis+sentinel://a?db=3", SERVICE, NULL},
+    {"redis+sentinel://a/b c", SERVICE, NULL},
+    {"redis+sentinel://a,b:0/s", SERVICE, NULL},
+    {"redis+sentinel://a:1,b:0/s", SERVICE, "redis+sentinel://a:***"},
+    {"redis+sentinel://u:secret@a,b:x/s", SERVICE, "redis+sentinel://u:***@a,b:x/s"},
+    {"redis+sentinel://a/s/x", DB, NULL},
+    {"redis+sentinel://a/s/1?db=1", DB, NULL},
+    {"redis+sentinel://a/s?x=1", "no other parameter than ?db=DB", NULL},
     {"unix://a/b", "a path that begins with a slash behind unix://", NULL},
     {"unix://", "a path that begins with a slash behind unix://", NULL},
     {"unix:/%", PERCENT, NULL},
@@ -162,6 +185,22 @@ static const struct bad {
     {"unix:/a?x", "no other parameter than ?db=DB", NULL},
     {"unix:/a?db=x", DB, NULL},
 };
+
+static void each_sentinel_and_the_service_are_found(void **state)
+{
+    struct url url;
+    char error[URL_ERROR];
+    (void)state;
+    assert_true(url_parse("redis+sentinel://u@a:1,[::1]:2,1,2,3,4,5,c/a%2Eb/3", &url, error));
+    assert_int_equal(url.sentinels, URL_SENTINELS);
+    assert_string_equal(url.service, "a.b");
+    assert_string_equal(url.sentinel[0].host, "a");
+    assert_int_equal(url.sentinel[0].port, 1);
+    assert_string_equal(url.sentinel[1].host, "::1");
+    assert_int_equal(url.sentinel[1].port, 2);
+    assert_string_equal(url.sentinel[7].host, "c");
+    assert_int_equal(url.sentinel[7].port, 26379);
+}
 
 static void each_bad_address_is_refused_with_its_reason(void **state)
 {
@@ -291,10 +330,35 @@ static void check(const char *given)
 
 static void any_bytes_are_taken_or_refused(void **state)
 {
-    static const char *const parts[] = {"redis://", "rediss://", "unix:", "//",  "/",   "@",       ":",
-                                        "?db=",     "?",         "[",     "]",   "::1", "%",       "%41",
-                                        "h",        "7",         "65535", "0",   "u",   "a.b",     "%00",
-                                        "&",        "\xff",      "\n",    "db=", "#",   ":SECRET@"};
+    static const char *const parts[] = {"redis+sentinel://",
+                                        ",",
+                                        "redis://",
+                                        "rediss://",
+                                        "unix:",
+                                        "//",
+                                        "/",
+                                        "@",
+                                        ":",
+                                        "?db=",
+                                        "?",
+                                        "[",
+                                        "]",
+                                        "::1",
+                                        "%",
+                                        "%41",
+                                        "h",
+                                        "7",
+                                        "65535",
+                                        "0",
+                                        "u",
+                                        "a.b",
+                                        "%00",
+                                        "&",
+                                        "\xff",
+                                        "\n",
+                                        "db=",
+                                        "#",
+                                        ":SECRET@"};
     struct rng rng;
     (void)state;
     rng_init(&rng, run_seed());
@@ -316,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_of_a_good_address_is_found),
+        cmocka_unit_test(each_sentinel_and_the_service_are_found),
         cmocka_unit_test(each_bad_address_is_refused_with_its_reason),
         cmocka_unit_test(a_part_may_be_as_long_as_its_limit),
         cmocka_unit_test(what_was_encoded_is_decoded),

@@ -443,6 +443,92 @@ def test_an_address_of_something_else(way):
     assert talk(way, "unix:/no/such/socket", "PING") == (1, ["cannot connect: No such file or directory"])
 
 
+# Sentinels
+
+
+def bulk(*words):
+    return f"*{len(words)}\r\n".encode() + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
+
+
+def names(port):
+    """A sentinel that names this port of 127.0.0.1, and closes the connection."""
+    return answering(bulk(b"127.0.0.1", str(port).encode()))
+
+
+def service(*ports):
+    return f"redis+sentinel://{','.join(f'127.0.0.1:{port}' for port in ports)}/tw"
+
+
+def test_the_first_sentinel_that_knows_the_primary_is_followed(net):
+    """One is not there, one says nothing, one does not know the service."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, answering(b"*-1\r\n") as ignorant:
+        with names(net.server.port) as good:
+            shows(service(free_port(), silent.getsockname()[1], ignorant, good))
+
+
+@both_ways
+def test_the_user_and_the_database_are_those_of_the_primary(net, way):
+    with names(net.server.port) as port:
+        code = "SECRET%3A%2F%40%25"
+        found = talk(way, f"redis+sentinel://worker:{code}@127.0.0.1:{port}/tw/3", "CLIENT LIST ID 0", "PING")
+        assert found[1][-1] == "PONG" and found[0] == 0, found
+        who = talk(way, f"redis+sentinel://worker:{code}@127.0.0.1:{port}/tw", "ACL WHOAMI")
+        assert who == (0, ["worker"])
+        assert talk(way, f"redis+sentinel://worker:wrong@127.0.0.1:{port}/tw", "PING") == (
+            1, [f"the password of user worker is wrong, or there is no such user{REFUSED[way]}"])
+        poor = talk(way, f"redis+sentinel://poor:SECRET@127.0.0.1:{port}/tw", "PING")
+        assert poor[0] == 1 and poor[1][0].startswith("user poor has no permission for ROLE: "), poor
+
+
+@both_ways
+@pytest.mark.parametrize("answer,why", [
+    (b"*-1\r\n", " does not know the service"),
+    (b"-ERR No such thing\r\n", ": ERR No such thing"),
+    (b"", ": Server closed the connection"),
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n", " is not a Redis server"),
+    (b"$70000\r\n" + b"x" * 70000, " is not a Redis server"),
+    (b"+OK\r\n", " has not replied with host and port"),
+    (bulk(b"h"), " has not replied with host and port"),
+    (bulk(b"h", b"0"), " has not replied with host and port"),
+    (bulk(b"h", b"65536"), " has not replied with host and port"),
+    (bulk(b"", b"7"), " has not replied with host and port"),
+    (bulk(b"x" * 256, b"7"), " has not replied with host and port"),
+])
+def test_a_sentinel_that_cannot_help(way, answer, why):
+    with answering(answer) as port:
+        found = talk(way, service(port), "PING")
+    assert found == (1, [f"no primary of the service 'tw' was found: the sentinel 127.0.0.1:{port}{why}"])
+
+
+@both_ways
+def test_a_primary_that_is_none(way):
+    with answering(bulk(b"slave")) as replica, names(replica) as port:
+        assert talk(way, service(port), "PING") == (1, ["the server is no primary: its role is 'slave'"])
+    closed = free_port()
+    with names(closed) as port:
+        assert talk(way, service(port), "PING") == (
+            1, [f"127.0.0.1:{closed}, which a sentinel names: cannot connect: Connection refused"])
+
+
+@both_ways
+def test_a_sentinel_that_wants_a_password(net, way):
+    """It is the sentinels' own one. The primary here wants none."""
+    right = bulk(b"AUTH", b"SECRET of ours")
+
+    def answer(one):
+        asked = one.recv(10000)
+        one.sendall(b"+OK\r\n" + bulk(b"127.0.0.1", str(net.server.port).encode()) if asked.startswith(right)
+                    else b"-NOAUTH Authentication required.\r\n")
+        one.close()
+    with accepting(answer) as port:
+        assert talk(way, service(port), "PING", env={"TICKWHEEL_SENTINEL_PASSWORD": "SECRET of ours"}) == (
+            0, ["PONG"])
+        assert talk(way, service(port), "PING", env={"TICKWHEEL_SENTINEL_PASSWORD": ""})[0] == 1
+        assert talk(way, service(port), "PING") == (
+            1, [f"no primary of the service 'tw' was found: the sentinel 127.0.0.1:{port}: "
+                "NOAUTH Authentication required."])
+
+
 def test_a_server_that_says_nothing(net):
     """A Redis server without TLS may say nothing either: it takes the greeting of TLS for a line of a command,
     and waits for its end."""

@@ -487,11 +487,12 @@ def test_a_unix_socket_a_user_and_a_database(fleet, tmp_path, work):
     place.r = server.client(db=3)
     place.put("a")
     place.words = ["--redis", f"unix://{tmp_path}/sock?db=3", "--user", "ann"]
-    one = work(place, "env; echo '*'", env={**os.environ, "TICKWHEEL_WORK_PASSWORD": "pass word"})
+    passwords = {"TICKWHEEL_WORK_PASSWORD": "pass word", "TICKWHEEL_SENTINEL_PASSWORD": "no pass word"}
+    one = work(place, "env; echo '*'", env={**os.environ, **passwords})
     gone(place, "a")
     one.waits_for(r"^\*$")
     one.stop()
-    assert "pass word" not in one.said() + one.printed(), "the command does not get the worker's password"
+    assert "pass word" not in one.said() + one.printed(), "the command does not get the worker's passwords"
 
 
 @pytest.mark.parametrize("password,words", [
@@ -571,6 +572,20 @@ def test_a_replica_becomes_the_primary(fleet, server, tmp_path, work):
     gone(place, "a")
     one.waits_for("^tickwheel work: taking tasks again from ", said=True)
     assert one.stop() == [1, 0, 0, 0, 0]
+
+
+def test_a_sentinel_that_says_nothing(fleet, server, tmp_path, work):
+    """The next one is asked. tests/clients/test_workers_sentinel.py has failovers."""
+    sentinel = fleet.sentinel(server)
+    with socket.create_server((HOST, 0)) as silent:
+        place = AtServer(server, tmp_path)
+        place.words = ["--redis",
+                       f"redis+sentinel://{HOST}:{silent.getsockname()[1]},{HOST}:{sentinel.port}/{sentinel.name}"]
+        place.put("a")
+        one = work(place, "true")
+        gone(place, "a")
+        assert f"taking from q at redis+sentinel://{HOST}:" in one.said()
+        assert one.stop() == [1, 0, 0, 0, 0]
 
 
 def test_a_right_is_lost_while_a_command_runs(server, tmp_path, work):
