@@ -62,9 +62,17 @@ static void tell_trouble(struct server *server, const char *why)
     complain("%s: %s: %s; trying again", COMMAND, server->target.url.text, text);
 }
 
+static void tell_ready(struct server *server)
+{
+    if (!server->told_ready)
+        server->source.events.ready(server->source.events.arg, server->target.url.text);
+    server->told_ready = true;
+}
+
 static void end_trouble(void *arg)
 {
     struct server *server = arg;
+    tell_ready(server);
     server->wait_ms = 0;
     wire_praise(&server->wire);
     wire_praise(&server->answers.wire);
@@ -220,7 +228,7 @@ static bool is_refused(const redisReply *reply)
 }
 
 /* Without the right to CLIENT ID, a wait ends by itself. A server that loads its data, or lacks the module,
- * says so to TW.TAKE. */
+ * says so to TW.TAKE. So does a cluster if several queues lie in several slots, and then we are never ready. */
 static void take_client(struct server *server, const redisReply *reply)
 {
     if (is_refused(reply)) {
@@ -230,9 +238,8 @@ static void take_client(struct server *server, const redisReply *reply)
     }
     server->client = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
     server->stage = RESTING;
-    if (!server->told_ready)
-        server->source.events.ready(server->source.events.arg, server->target.url.text);
-    server->told_ready = true;
+    if (server->source.options->queues == 1)
+        tell_ready(server);
 }
 
 static void on_reply(void *arg, redisReply *reply)

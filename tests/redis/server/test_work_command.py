@@ -625,6 +625,7 @@ def test_a_cluster(fleet, tmp_path, work):
     two = work(place, "true", queues=("{a}q", "{b}q"))
     two.ends(1)
     assert "the queues lie in several slots of a cluster" in two.said()
+    assert "ready" not in two.said()
 
 
 # The page
