@@ -12,7 +12,7 @@ from subject import NOTHING, Subject, languages, release
 from test_cluster import OPTIONS
 from test_migration import reshard, tags_below
 
-LANGUAGES = [one for one in languages() if one != "command"]  # The command has no cluster.
+LANGUAGES = [one for one in languages() if one != "command"]  # The queues of the command lie in one slot.
 LEASE = 15000  # Longer than a failover takes, for the server and for the workers.
 TURN_MS = 1000  # The groups of queues share places by turns: no TW.TAKE waits for longer.
 pytestmark = pytest.mark.library

@@ -389,6 +389,38 @@ def test_the_first_failure_is_told_whichever_attempt_it_is(place, work):
     assert told == ["attempt 2"]
 
 
+# The processes of a command
+
+def test_a_process_that_a_command_leaves_behind(place, work):
+    """The task is done when the command ends. The process runs on, without a standard error, and nobody waits
+    for it."""
+    place.put("a")
+    one = work(place, "trap '' PIPE; mkfifo .go; (read line < .go; echo late >&2 || echo lost > told) & "
+               "echo $! > behind.pid")
+    folder = one.out.parent
+    pid = pid_in(folder / "behind.pid")
+    gone(place, "a")
+    assert runs(pid)
+    go(folder, "")
+    wait_until((folder / "told").exists)
+    wait_until(lambda: not runs(pid))
+    assert one.stop() == [1, 0, 0, 0, 0]
+    assert "late" not in one.said()
+
+
+def test_the_timeout_ends_each_process_of_the_command(place, work):
+    """Also a process that ignores SIGTERM. The command may be ended before it has written: then it is tried
+    again."""
+    place.put("a", tries=1000)
+    one = work(place, "(trap '' TERM; exec sleep infinity) & echo $! >> all.pid; wait", "--timeout", "20ms")
+    path = one.out.parent / "all.pid"
+    wait_until(lambda: path.exists() and path.read_text(encoding="ascii").endswith("\n"))
+    done, failed, *_ = one.stop()
+    assert done == 0 and failed >= 1
+    pids = list(map(int, path.read_text(encoding="ascii").split()))
+    wait_until(lambda: not any(map(runs, pids)))
+
+
 # The end
 
 def test_a_stop_waits_for_commands(place, work):
