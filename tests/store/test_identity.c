@@ -9,6 +9,7 @@
 #include "tests/support/eventually.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -484,6 +485,27 @@ static void the_log_of_a_file_that_lost_its_path_is_refused_beside_another(void 
         tw_store_close(kept.store);
         store_remove(&kept);
     }
+}
+
+/* Who has the lock, has the log open already. */
+static void the_log_of_a_lost_file_is_not_marked_while_a_run_has_the_lock(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[PATH_SIZE + 16], text[8] = "";
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    put(fixture->store, "old", 5);
+    make_new(fixture);
+    put_new_in_place(fixture);
+    snprintf(path, sizeof path, "%s-tickwheel", fixture->path);
+    int lock = open(path, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(fcntl(lock, F_OFD_SETLK, &whole), 0);
+    assert_int_equal(write(lock, "1\n", 2), 2);
+    tw_store_close(fixture->store);
+    assert_int_equal(pread(lock, text, sizeof text - 1, 0), 2);
+    assert_string_equal(text, "1\n");
+    close(lock);
+    remove_log(fixture);
+    fixture->store = open_there(fixture);
 }
 
 /* The log that a process has left which was killed is that of its file, also of a copy of all three files. */
@@ -1004,6 +1026,7 @@ int main(int argc, char **argv)
         TEST(bytes_that_are_written_over_the_file_are_not_noticed),
         TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
         TEST(the_log_of_a_file_that_lost_its_path_is_refused_beside_another),
+        TEST(the_log_of_a_lost_file_is_not_marked_while_a_run_has_the_lock),
         TEST(the_log_that_a_crash_has_left_is_recovered),
         TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),
         TEST(a_connection_of_the_caller_is_checked_too),

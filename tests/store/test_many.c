@@ -151,6 +151,12 @@ static void a_forecast_counts_each_step(void **state)
     sqlite3_close(db);
 }
 
+static void expect_one_twice(void *arg)
+{
+    expect_forecast(arg, "0 0 1 0 0 0 ");
+    expect_forecast(arg, "0 0 1 0 0 0 ");
+}
+
 /* A past bug: a task counted that was ready or leased, if its place lay ahead. */
 static void a_forecast_sees_waiting_tasks_alone_after_the_clock_was_set_back(void **state)
 {
@@ -163,7 +169,7 @@ static void a_forecast_sees_waiting_tasks_alone_after_the_clock_was_set_back(voi
     expect_forecast(store, "0 2 2 1 1 1 ");
     other_ask(db, "UPDATE tw_meta SET run = 1;"
                   "UPDATE tw_task SET run = 1, token = 1 WHERE CAST(id AS TEXT) LIKE 'leased%'");
-    expect_forecast(store, "0 0 1 0 0 0 ");
+    assert_int_equal(tw_store_snapshot(store, expect_one_twice, store), 0);
     other_ask(db, "UPDATE tw_meta SET run = 2"); /* the attempts have lapsed */
     expect_forecast(store, "0 2 2 1 1 1 ");
     other_ask(db, "DELETE FROM tw_task WHERE run > 0");

@@ -8,6 +8,8 @@
 #include "clock.h"
 #include "faulty.h"
 #include "running.h"
+#include "src/store/claim.h"
+#include "src/store/commit.h"
 #include "src/store/pool.h"
 #include "tests/support/eventually.h"
 
@@ -1283,6 +1285,46 @@ static void naming_a_handler_survives_that_memory_ends(void **state)
     assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
 }
 
+/* ---- leases of programs ---------------------------------------------------------------------------------- */
+
+static void a_lease_whose_task_dies_is_ended_at_the_next_try(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw__store_leases leases = {0};
+    long failed = 0;
+    put_all(store, 5);
+    take_one(*state);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "UPDATE tw_task SET lapses = 16 WHERE queue = 's'");
+    sqlite3_close(db);
+    for (int error = TW_ENOMEM; error != 0;) {
+        faulty_own_memory(++failed, false);
+        error = tw__store_commit(store, tw__store_end_leases, &leases, false);
+        faulty_own_memory(0, false);
+        assert_true(error == 0 || error == TW_ENOMEM);
+        assert_true(error == 0 || leases.lapses.died == NULL);
+    }
+    assert_true(failed > 1);
+    assert_int_equal(leases.lapses.count, 1);
+    assert_memory_equal(leases.lapses.died->job.id.data, "e", 1);
+    tw__store_jobs_free(leases.lapses.died);
+}
+
+static void no_lease_ends_in_a_file_that_was_restored(void **state)
+{
+    struct tw_store *store = store_of(state);
+    const struct tw__store_seen later = {.changes = UINT64_MAX};
+    struct tw__store_leases leases = {.seen = &later};
+    put_all(store, 5);
+    take_one(*state);
+    assert_int_equal(tw__store_commit(store, tw__store_end_leases, &leases, false), 0);
+    assert_true(leases.gone_back);
+    assert_int_equal(leases.lapses.count, 0);
+    leases.seen = NULL;
+    assert_int_equal(tw__store_commit(store, tw__store_end_leases, &leases, false), 0);
+    assert_int_equal(leases.lapses.count, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
 int main(int count, char **arguments)
@@ -1304,6 +1346,8 @@ int main(int count, char **arguments)
         TEST(a_stop_after_an_error_does_not_miss_the_last_answer),
         TEST(a_stop_does_not_miss_the_last_answer_of_a_round_that_fails),
         TEST(a_lock_of_others_is_waited_for),
+        TEST(a_lease_whose_task_dies_is_ended_at_the_next_try),
+        TEST(no_lease_ends_in_a_file_that_was_restored),
         TEST(a_job_that_cannot_be_read_waits),
         TEST(a_job_that_no_statement_looks_up_waits),
         TEST(without_a_count_of_commits_each_job_is_looked_up),
