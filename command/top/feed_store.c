@@ -94,7 +94,8 @@ static bool has_old_log(const struct store_feed *feed)
 static bool refuse_old_log(const struct store_feed *feed, char error[FEED_ERROR])
 {
     char message[TW_STORE_MESSAGE_SIZE], *path = log_path(feed);
-    snprintf(message, sizeof message, "the file was replaced, and its log was not: remove %.100s and -shm",
+    snprintf(message, sizeof message,
+             "the file was replaced, and its log was not: move %.80s and -shm with it, or remove them",
              path != NULL ? path : "the -wal");
     free(path);
     return fail(feed, message, error);

@@ -80,10 +80,10 @@
  *   Replaced  A call returns TW_EREPLACED, and changes nothing, if the file was removed, or another file has
  *             taken its place, before the call began. So it does if that has happened to the log of SQLite or
  *             its index, whose names end in "-wal" and "-shm". Close the store and open it again. If the file
- *             lost its path and its log did not, remove the log and its index first: SQLite would take them for
- *             those of the next file, and damage it. tw_store_open() refuses a log of which a store has noticed
- *             that. If the file is replaced during a call, the change may be lost with the old file. Of a
- *             connection of the caller only the file itself is looked at.
+ *             lost its path and its log did not, first move the log and its index with the file, or remove them
+ *             if it is gone: SQLite would take them for those of the next file, and damage it. If the file is
+ *             replaced during a call, the change may be lost with the old file. Of a connection of the caller
+ *             only the file itself is looked at.
  *   Fork      Every call requires that this process opened the store. A child of fork() must not use a store
  *             of its parent, and must not close it. While the child lives and calls no exec function, it
  *             keeps the lock of a parent that ran the tasks, also after the parent's end.
@@ -175,8 +175,7 @@ struct tw_store_options {
  *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.
  *   - TW_ENOSPACE: the disk has no room, or no inode, for a new file.
  *   - TW_ESYSTEM: the system has no descriptor left.
- *   - TW_EREPLACED: also if the index of SQLite's log was removed while this process has the file open, or if
- *     the log at the path is that of another file, which was there before.
+ *   - TW_EREPLACED: also if the index of SQLite's log was removed while this process has the file open.
  *   - TW_EIO: the file cannot be opened, for another reason: its folder does not exist. */
 int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
                   char *message, size_t size);

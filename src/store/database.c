@@ -430,7 +430,9 @@ bool tw__store_db_has_files(const struct tw__store_db *db)
     return find_all(db, &end) == THERE;
 }
 
-bool tw__store_db_has_old_log(const struct tw__store_db *db)
+/* Whether the file was removed or replaced, and its log lies there. SQLite takes that log for the log of any
+ * other file at this path, and writes its pages into it. */
+static bool has_old_log(const struct tw__store_db *db)
 {
     const char *path = sqlite3_db_filename(db->db, db->schema);
     return db->files.log.inode != 0 && find_at(&db->files.main, path) != THERE &&
@@ -448,11 +450,11 @@ int tw__store_db_check_files(struct tw__store_db *db)
         return tw__store_db_refuse(
             db, TW_EREPLACED, "%.400s%s, a part of the file, was %s while it was open: open the file again",
             path, end, what);
-    if (!tw__store_db_has_old_log(db))
+    if (!has_old_log(db))
         return refuse_lost(db, what);
     return tw__store_db_refuse(db, TW_EREPLACED,
-                               "the file was %s while it was open, and its log was not: "
-                               "remove %.400s-wal and -shm, and then open it again",
+                               "the file was %s while it was open, and its log was not: move %.400s-wal and "
+                               "-shm with the file, or remove them if it is gone, and then open it again",
                                what, path);
 }
 

@@ -436,10 +436,6 @@ int tw__store_db_identify_log(struct tw__store_db *db);
 /* Returns whether the files of the connection are at their paths. From any thread. */
 bool tw__store_db_has_files(const struct tw__store_db *db);
 
-/* Returns whether the file was removed or replaced, and its log lies there. SQLite takes that log for the log
- * of any other file at this path, and writes its pages into it. */
-bool tw__store_db_has_old_log(const struct tw__store_db *db);
-
 /* Checks the files. Returns: 0, or TW_EREPLACED with a message. */
 int tw__store_db_check_files(struct tw__store_db *db);
 

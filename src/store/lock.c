@@ -6,18 +6,11 @@
  * process for people, and which queues it runs. It stays when the lock is gone: who removed it could remove the
  * lock of the next. If somebody removes it all the same, another process can lock the next file of this name.
  * So the holder of the lock looks again and again whether its file is there.
- *
- * When the store's file has lost its path, its log may lie there still. SQLite takes it for that of the next
- * file, since neither names the other, and damages that file. So whoever has noticed the loss marks the log
- * here, by the salt that SQLite draws for each log, and the lost file by its inode. An opener refuses the
- * marked log beside any other file. Rejected: moving the log into the lost file. Somebody may have opened the
- * next file meanwhile, and the log may hold changes to it.
  */
 #include "lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,9 +31,9 @@ static int system_failed(struct tw__store_db *db, const char *path)
 static int held_by_other(struct tw__store_db *db, int fd)
 {
     char text[24 + TW__STORE_RUN_TEXT] = "", shown[TW__STORE_RUN_TEXT + 4], *queues;
-    long process = pread(fd, text, sizeof text - 1, 0) > 0 ? strtol(text, &queues, 10) : 0;
-    if (process <= 0) /* it has not written it yet */
+    if (pread(fd, text, sizeof text - 1, 0) < 1) /* it has not written it yet */
         return tw__store_db_refuse(db, TW_EBUSY, "another process runs the tasks of this file");
+    long process = strtol(text, &queues, 10);
     queues += *queues == '\n';
     tw__store_show(shown, sizeof shown, queues, strcspn(queues, "\n"));
     if (shown[0] == '\0')
@@ -63,43 +56,27 @@ static void share(int fd, const struct stat *status, const struct stat *like)
     }
 }
 
-/* Opens the file of the lock, and locks it. Returns: its descriptor; or an error with a message. */
-static int open_locked(struct tw__store_db *db, struct stat *status)
+int tw__store_lock_take(struct tw__store_db *db, const char *queues, struct tw__store_lock *lock)
 {
-    char path[TW__STORE_PATH];
-    struct stat like = {.st_mode = 0600};
+    const char *of = sqlite3_db_filename(db->db, "main");
+    char path[TW__STORE_PATH], text[24 + TW__STORE_RUN_TEXT];
+    struct stat like = {.st_mode = 0600}, status = {.st_size = 0};
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     name_lock(db, path);
-    stat(sqlite3_db_filename(db->db, "main"), &like);
+    stat(of, &like);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, like.st_mode & 0777);
     if (fd < 0)
         return system_failed(db, path);
-    if (fstat(fd, status) == 0)
-        share(fd, status, &like);
-    if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
-        return fd;
-    int error = errno == EAGAIN || errno == EACCES ? held_by_other(db, fd) : system_failed(db, path);
-    close(fd);
-    return error;
-}
-
-/* It may fail: it is for people, or a help. */
-static void write_text(int fd, const char *text)
-{
-    size_t size = strlen(text);
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, size, 0) != (ssize_t)size) {
+    if (fstat(fd, &status) == 0)
+        share(fd, &status, &like);
+    if (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
+        int error = errno == EAGAIN || errno == EACCES ? held_by_other(db, fd) : system_failed(db, path);
+        close(fd);
+        return error;
     }
-}
-
-int tw__store_lock_take(struct tw__store_db *db, const char *queues, struct tw__store_lock *lock)
-{
-    char text[24 + TW__STORE_RUN_TEXT];
-    struct stat status = {.st_size = 0};
-    int fd = open_locked(db, &status);
-    if (fd < 0)
-        return fd;
-    snprintf(text, sizeof text, "%ld\n%s%s", (long)getpid(), queues, queues[0] != '\0' ? "\n" : "");
-    write_text(fd, text);
+    int size = snprintf(text, sizeof text, "%ld\n%s%s", (long)getpid(), queues, queues[0] != '\0' ? "\n" : "");
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size) { /* for people: it may fail */
+    }
     *lock = (struct tw__store_lock){fd, {status.st_dev, status.st_ino}};
     return 0;
 }
@@ -135,59 +112,4 @@ int tw__store_lock_check(struct tw__store_db *db, const struct tw__store_lock *l
               : errno != ENOENT && errno != ENOTDIR)
         return 0;
     return tw__store_db_refuse(db, TW_EREPLACED, "%.400s was removed, and the lock of this run with it", path);
-}
-
-/* ---- the log of a lost file ------------------------------------------------------------------------------ */
-
-#define MARK "0\n\nlog %016" PRIx64 " of %ju %ju\n" /* no process; the salt; device and inode of the file */
-#define MARK_READ "0 log %" SCNx64 " of %ju %ju"
-
-enum { SALT_AT = 16 /* in the log of SQLite (fileformat2.html, "WAL File Format") */ };
-
-/* SQLite has its locks on the index of the log, so closing the log loses none. */
-static bool read_salt(struct tw__store_db *db, uint64_t *salt)
-{
-    int fd = open(sqlite3_filename_wal(sqlite3_db_filename(db->db, "main")), O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool read_all = pread(fd, salt, sizeof *salt, SALT_AT) == sizeof *salt;
-    close(fd);
-    return read_all;
-}
-
-void tw__store_lock_mark_log(struct tw__store_db *db)
-{
-    char text[100];
-    struct stat status;
-    uint64_t salt;
-    if (!tw__store_db_has_old_log(db) || !read_salt(db, &salt))
-        return;
-    int fd = open_locked(db, &status);
-    if (fd < 0)
-        return; /* a run of the next file has read the log already */
-    snprintf(text, sizeof text, MARK, salt, (uintmax_t)db->files.main.device, (uintmax_t)db->files.main.inode);
-    write_text(fd, text);
-    close(fd);
-}
-
-int tw__store_lock_check_log(struct tw__store_db *db)
-{
-    char path[TW__STORE_PATH], text[100] = "";
-    uint64_t marked, salt;
-    uintmax_t device, inode;
-    name_lock(db, path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return 0;
-    bool mark =
-        pread(fd, text, sizeof text - 1, 0) > 0 && sscanf(text, MARK_READ, &marked, &device, &inode) == 3;
-    close(fd);
-    if (!mark || (db->files.main.device == device && db->files.main.inode == inode) || !read_salt(db, &salt) ||
-        salt != marked)
-        return 0;
-    const char *of = sqlite3_db_filename(db->db, "main");
-    return tw__store_db_refuse(db, TW_EREPLACED,
-                               "%.400s-wal is the log of the file that was here before: remove it and -shm, or "
-                               "move it with that file, and then open the file again",
-                               of);
 }

@@ -29,12 +29,4 @@ int64_t tw__store_lock_holder(struct tw__store_db *db);
 /* Checks that the locked file lies at its path still. Returns: 0, or TW_EREPLACED with a message. */
 int tw__store_lock_check(struct tw__store_db *db, const struct tw__store_lock *lock);
 
-/* Leaves a mark in the file of the lock, if the file of the connection has lost its path and its log has not.
- * SQLite would take that log for the log of the next file at the path, and damage it. */
-void tw__store_lock_mark_log(struct tw__store_db *db);
-
-/* Looks for such a mark, before SQLite reads the log. Returns: 0; or TW_EREPLACED with a message, if the log at
- * the path is the marked one, and the file is another. */
-int tw__store_lock_check_log(struct tw__store_db *db);
-
 #endif

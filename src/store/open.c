@@ -210,8 +210,6 @@ static int connect_to(struct tw__store_db *db, const char *path, const struct tw
     if (code != SQLITE_OK)
         return refuse_file(db, code, path, (flags & SQLITE_OPEN_CREATE) != 0);
     error = tw__store_db_identify(db);
-    if (error == 0)
-        error = tw__store_lock_check_log(db);
     if (error != 0)
         return error;
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
@@ -281,10 +279,8 @@ void tw__store_cut_log(struct tw__store_db *db, uint64_t most, uint64_t busy_ms)
 void tw__store_close(struct tw__store_db *db)
 {
     tw__store_db_fini(db);
-    if (db->db != NULL && !tw__store_db_has_files(db)) {
-        tw__store_lock_mark_log(db);
+    if (db->db != NULL && !tw__store_db_has_files(db))
         sqlite3_db_config(db->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    }
     sqlite3_close(db->db);
     db->db = NULL;
 }

@@ -39,7 +39,6 @@ static void lose_run(struct tw__store_runner *runner, int error)
     runner->lost = error;
     runner->retry_ns = UINT64_MAX;
     tw__store_lock_release(&runner->file_lock);
-    tw__store_lock_mark_log(&runner->window.db);
     atomic_store(&runner->pool.stopping, true);
 }
 

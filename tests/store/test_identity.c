@@ -9,7 +9,6 @@
 #include "tests/support/eventually.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -425,22 +424,6 @@ static void the_end_of_the_old_file_leaves_the_new_one_alone(void **state)
     tw_store_close(first);
 }
 
-static void refuses_old_log(const struct fixture *fixture)
-{
-    struct tw_store *store = NULL;
-    char message[2 * PATH_SIZE + 200], expected[2 * PATH_SIZE + 200];
-    snprintf(
-        expected, sizeof expected,
-        "%s-wal is the log of the file that was here before: remove it and -shm, or move it with that file, "
-        "and then open the file again",
-        fixture->path);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(tw_store_open(&store, fixture->path, NULL, message, sizeof message), TW_EREPLACED);
-        assert_string_equal(message, expected);
-        assert_null(store);
-    }
-}
-
 /* Moves a file beside the store's file to its place beside another one. */
 static void move_beside(const struct fixture *fixture, const char *end, const struct fixture *to)
 {
@@ -451,7 +434,7 @@ static void move_beside(const struct fixture *fixture, const char *end, const st
 }
 
 /* A bug: SQLite took the log of the old file for that of the new one, and damaged the new file. */
-static void the_log_of_a_file_that_lost_its_path_is_refused_beside_another(void **state)
+static void the_error_of_a_lost_file_names_the_log_that_has_to_go_with_it(void **state)
 {
     static void (*const losses[])(const struct fixture *fixture) = {put_new_in_place, remove_file};
     struct fixture *fixture = *state, kept = *fixture;
@@ -463,14 +446,13 @@ static void the_log_of_a_file_that_lost_its_path_is_refused_beside_another(void 
         make_new(fixture);
         losses[i](fixture);
         snprintf(expected, sizeof expected,
-                 "the file was %s while it was open, and its log was not: remove %s-wal and -shm, and then "
-                 "open it again",
+                 "the file was %s while it was open, and its log was not: move %s-wal and -shm with the file, "
+                 "or remove them if it is gone, and then open it again",
                  i == 0 ? "replaced" : "removed", fixture->path);
         no_call_succeeds(fixture->store, expected);
         tw_store_close(fixture->store);
         if (losses[i] == remove_file)
             put_new_in_place(fixture);
-        refuses_old_log(fixture);
         move_beside(fixture, "-wal", &kept);
         move_beside(fixture, "-shm", &kept);
         fixture->store = open_there(fixture);
@@ -485,27 +467,6 @@ static void the_log_of_a_file_that_lost_its_path_is_refused_beside_another(void 
         tw_store_close(kept.store);
         store_remove(&kept);
     }
-}
-
-/* Who has the lock, has the log open already. */
-static void the_log_of_a_lost_file_is_not_marked_while_a_run_has_the_lock(void **state)
-{
-    struct fixture *fixture = *state;
-    char path[PATH_SIZE + 16], text[8] = "";
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    put(fixture->store, "old", 5);
-    make_new(fixture);
-    put_new_in_place(fixture);
-    snprintf(path, sizeof path, "%s-tickwheel", fixture->path);
-    int lock = open(path, O_RDWR | O_CREAT, 0600);
-    assert_int_equal(fcntl(lock, F_OFD_SETLK, &whole), 0);
-    assert_int_equal(write(lock, "1\n", 2), 2);
-    tw_store_close(fixture->store);
-    assert_int_equal(pread(lock, text, sizeof text - 1, 0), 2);
-    assert_string_equal(text, "1\n");
-    close(lock);
-    remove_log(fixture);
-    fixture->store = open_there(fixture);
 }
 
 /* The log that a process has left which was killed is that of its file, also of a copy of all three files. */
@@ -1025,8 +986,7 @@ int main(int argc, char **argv)
         TEST(an_index_that_no_file_has_is_none_that_was_removed),
         TEST(bytes_that_are_written_over_the_file_are_not_noticed),
         TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
-        TEST(the_log_of_a_file_that_lost_its_path_is_refused_beside_another),
-        TEST(the_log_of_a_lost_file_is_not_marked_while_a_run_has_the_lock),
+        TEST(the_error_of_a_lost_file_names_the_log_that_has_to_go_with_it),
         TEST(the_log_that_a_crash_has_left_is_recovered),
         TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),
         TEST(a_connection_of_the_caller_is_checked_too),
