@@ -158,10 +158,8 @@ static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, con
     if (job->answer == TW_ANSWER_BACK && job->retry_ms != TW_NEVER)
         return answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
     if (job->answer == TW_ANSWER_BACK) {
-        bool ahead = job->place_ms > now_ms; /* the clock has gone back */
-        int error = ahead ? answer_row(db, TW__STORE_READY_NOW, job, now_ms) : 0;
-        job->again_ms = ahead ? now_ms : job->place_ms;
-        return error == 0 ? answer_row(db, TW__STORE_BACK, job, 0) : error;
+        job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
+        return answer_row(db, TW__STORE_BACK, job, now_ms);
     }
     if (job->buried && job->every_ms == 0)
         return answer_row(db, TW__STORE_BURY, job, now_ms);

@@ -161,8 +161,8 @@
     X(OPTIONS_OF, "SELECT " TW__STORE_WAITS                                                                    \
                   ", every_ms, times, missed_periods FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)              \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0,"                       \
+            " next_ms = min(next_ms, ?2), place_ms = min(place_ms, ?2),"                                       \
             " missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)           \
-    X(READY_NOW, "UPDATE $tw_task NOT INDEXED SET next_ms = min(next_ms, ?2), place_ms = ?2" TW__STORE_OF_JOB) \
     X(BACK_AT,                                                                                                 \
       "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, attempt = attempt - 1, run = 0," \
       " token = 0, missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)      \

@@ -147,15 +147,13 @@ CREATE TRIGGER tw__end_insert INSTEAD OF INSERT ON tw__end BEGIN
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta), next_ms = max(next_ms, NEW.end_ms),
         place_ms = max(next_ms, NEW.end_ms), run = 0, token = 0, replaced = 0
         WHERE seq = NEW.seq AND replaced > 0;
-    -- Given back without a time, a task has its old place and its old number. If the clock has gone back since, that
-    -- place may lie ahead, and next_ms too.
+    -- Given back without a time, a task has its old place and its old number. If the clock has gone back since, both
+    -- may lie ahead, and it is ready all the same.
     UPDATE tw_task SET seq = CASE WHEN NEW.next_ms IS NULL THEN seq ELSE (SELECT seq FROM tw_meta) END,
         attempt = attempt - 1, missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END,
-        next_ms = coalesce(NEW.next_ms, next_ms), place_ms = CASE
-            WHEN coalesce(NEW.next_ms, next_ms) > NEW.end_ms THEN coalesce(NEW.next_ms, next_ms)
-            WHEN NEW.next_ms IS NOT NULL THEN NEW.end_ms
-            ELSE coalesce(min((SELECT filed_ms FROM tw_lease WHERE queue = NEW.queue AND id = NEW.id), NEW.end_ms),
-                place_ms) END,
+        next_ms = coalesce(NEW.next_ms, min(next_ms, NEW.end_ms)), place_ms = coalesce(max(NEW.next_ms, NEW.end_ms),
+            min(coalesce((SELECT filed_ms FROM tw_lease WHERE queue = NEW.queue AND id = NEW.id), place_ms),
+                NEW.end_ms)),
         run = 0, token = 0, replaced = 0
         WHERE seq = NEW.seq AND NEW.how = 'back';
     -- Another attempt. Only a lapse leaves its token behind. Because of max() SQLite computes the wait only once.

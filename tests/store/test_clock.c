@@ -417,18 +417,20 @@ static void a_late_task_is_called_after_the_clock_was_set_back(void **state)
     assert_int_equal(store_count(store, "q", false), 1);
 }
 
-/* The task is ready in its row too, for looks and for the next run. */
-static void a_task_that_is_given_back_after_the_clock_was_set_back_is_ready(void **state)
+/* Gives a task back that was called `late_ms` after it was put, when the clock was set back meanwhile. It is ready
+ * in its row too, for looks and for the next run. */
+static void is_ready_when_given_back(struct tw_store *store, const struct tw_store_delayed *task,
+                                     uint64_t late_ms, uint64_t back_ms)
 {
-    struct tw_store *store = store_of(state);
     struct calls calls;
     struct seen seen = {.text = ""};
     calls_init(&calls);
     calls.answer = TW_ANSWER_LATER;
-    put(store, "x", tw_store_now());
+    assert_int_equal(store_put(store, task, 0), 1);
+    clock_pass(late_ms);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
-    clock_step(-3 * (int64_t)HOUR_MS);
+    clock_step(-(int64_t)back_ms);
     assert_int_equal(store_pause(store, "q"), 1);
     tw_job_answer(calls.kept[0], TW_ANSWER_BACK);
     runner_idle(store);
@@ -439,6 +441,26 @@ static void a_task_that_is_given_back_after_the_clock_was_set_back_is_ready(void
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/1");
     tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
     assert_int_equal(tw_store_stop(store), 0);
+}
+
+static void a_task_that_is_given_back_after_the_clock_was_set_back_is_ready(void **state)
+{
+    is_ready_when_given_back(
+        store_of(state), &(struct tw_store_delayed){.queue = "q", .id = tw_text("x"), .due_ms = tw_store_now()},
+        0, 3 * HOUR_MS);
+}
+
+/* The time of the period is later than the place of the task. */
+static void so_is_a_period_that_is_given_back(void **state)
+{
+    is_ready_when_given_back(store_of(state),
+                             &(struct tw_store_delayed){.queue = "q",
+                                                        .id = tw_text("x"),
+                                                        .due_ms = tw_store_now(),
+                                                        .every_ms = 1000,
+                                                        .missed = TW_MISSED_BURST,
+                                                        .max_late_ms = 500},
+                             20000, 10000);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -458,6 +480,7 @@ int main(void)
         TEST(a_task_that_is_filed_late_stays_behind_those_that_were_ready),
         TEST(a_late_task_is_called_after_the_clock_was_set_back),
         TEST(a_task_that_is_given_back_after_the_clock_was_set_back_is_ready),
+        TEST(so_is_a_period_that_is_given_back),
         TEST(unseen_tasks_come_before_later_ones_after_a_lock),
         TEST(a_task_that_was_put_too_late_is_behind_those_that_are_due),
         TEST(a_task_that_was_put_too_late_overtakes_no_queue),
