@@ -201,12 +201,27 @@ static bool is_copy(sqlite3 *db)
                    "4");
 }
 
+/* Checks the tw_meta of a copy, which stays as it is if it has another format. */
+static bool check_copy(sqlite3_context *context)
+{
+    char *refused = NULL;
+    bool good = tw__store_meta_is_ours(sqlite3_context_db_handle(context), "main", &refused);
+    if (refused != NULL)
+        fail_with(context, sqlite3_mprintf("tw_install: %z", refused));
+    else if (!good)
+        fail_as_sqlite(context, sqlite3_context_db_handle(context));
+    return good;
+}
+
 /* A new file and a copy of a store get WAL mode; any other file must have it, as for tw_store_open(). A
  * transaction cannot set the mode. */
 static bool check_file(sqlite3_context *context)
 {
     sqlite3 *db = sqlite3_context_db_handle(context);
-    if (sqlite3_get_autocommit(db) && (answers(db, "PRAGMA main.page_count", "0") || is_copy(db)))
+    bool copy = is_copy(db);
+    if (copy && !check_copy(context))
+        return false;
+    if (sqlite3_get_autocommit(db) && (copy || answers(db, "PRAGMA main.page_count", "0")))
         sqlite3_free(answer_of(db, "PRAGMA main.journal_mode=WAL"));
     return expect_answer(context, "PRAGMA main.journal_mode", "wal",
                          " (PRAGMA journal_mode=WAL sets it, outside of a transaction)") &&

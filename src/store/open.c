@@ -16,6 +16,7 @@
 #include <base/time.h>
 
 #include "lock.h"
+#include "meta.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +70,19 @@ static int set_mode(struct tw__store_db *db, char *mode, size_t size)
     return ask_text(db, "PRAGMA journal_mode=WAL", mode, size);
 }
 
-/* A store that is in the mode `delete` was copied by VACUUM INTO, and gets its mode back. */
+static int check_format(struct tw__store_db *db)
+{
+    char *reason = NULL;
+    if (tw__store_meta_is_ours(db->db, "main", &reason))
+        return 0;
+    int error = reason != NULL ? tw__store_db_refuse(db, TW_EFORMAT, "%s", reason)
+                               : tw__store_db_error(db, sqlite3_errcode(db->db), "read tw_meta");
+    sqlite3_free(reason);
+    return error;
+}
+
+/* A store that is in the mode `delete` was copied by VACUUM INTO, and gets its mode back. One of another format
+ * stays as it is. */
 static int mend_mode(struct tw__store_db *db, char *mode, size_t size)
 {
     char ours[32];
@@ -77,7 +90,10 @@ static int mend_mode(struct tw__store_db *db, char *mode, size_t size)
                          "SELECT count(*) FROM main.sqlite_schema"
                          " WHERE name IN ('tw_meta', 'tw_task', 'tw_queue', 'tw_put')",
                          ours, sizeof ours);
-    return error == 0 && strcmp(ours, "4") == 0 ? set_mode(db, mode, size) : error;
+    if (error != 0 || strcmp(ours, "4") != 0)
+        return error;
+    error = check_format(db);
+    return error == 0 ? set_mode(db, mode, size) : error;
 }
 
 /* Reads the mode of the file, and sets it if the file is new, or a copy of a store. */

@@ -549,8 +549,7 @@ void ledger_forecast(const struct ledger *ledger, unsigned queue, uint64_t now_m
     memset(counts, 0, steps * sizeof *counts);
     for (unsigned task = queue * LEDGER_IDS; task < (queue + 1) * LEDGER_IDS; task++) {
         const struct entry *entry = &ledger->entry[task];
-        bool waits = tw__task_state(&entry->task, now_ms) == TW_STATE_WAITING;
-        if (entry->task.stage == TW__TASK_FILED && waits && entry->place_ms > now_ms)
+        if (entry->task.stage == TW__TASK_FILED && entry->task.next_ms > now_ms && entry->place_ms > now_ms)
             count_entry(entry, now_ms, step_ms, steps, counts);
     }
 }

@@ -302,7 +302,11 @@ static void install_gives_a_copy_by_vacuum_its_mode_back(void **state)
     db = open_loaded(&copy);
     assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "delete");
     assert_non_null(strstr(other_refuses(db, "BEGIN; SELECT tw_install()"), "outside of a transaction"));
-    other_ask(db, "ROLLBACK");
+    other_ask(db, "ROLLBACK; UPDATE tw_meta SET format = 2");
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: format is 2: expected 1; the version that wrote it can read it");
+    assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "delete");
+    other_ask(db, "UPDATE tw_meta SET format = 1");
     assert_int_equal(number(db, "SELECT tw_install()"), 0);
     assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "wal");
     assert_string_equal(other_ask(db, "SELECT group_concat(id) FROM tw_task"), "a");

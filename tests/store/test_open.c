@@ -127,6 +127,24 @@ static void a_copy_made_by_vacuum_into_is_a_store(void **state)
     unlink(copy);
 }
 
+static void a_copy_of_another_format_keeps_its_mode(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *store;
+    char copy[PATH_SIZE + 8], sql[PATH_SIZE + 40];
+    sqlite3 *db = other_open(fixture), *other;
+    snprintf(copy, sizeof copy, "%s-copy", fixture->path);
+    sqlite3_snprintf(sizeof sql, sql, "UPDATE tw_meta SET format = 2; VACUUM INTO %Q", copy);
+    other_ask(db, sql);
+    sqlite3_close(db);
+    assert_int_equal(tw_store_open(&store, copy, NULL, text, sizeof text), TW_EFORMAT);
+    assert_string_equal(text, "format is 2: expected 1; the version that wrote it can read it");
+    assert_int_equal(sqlite3_open(copy, &other), SQLITE_OK);
+    assert_string_equal(other_ask(other, "PRAGMA journal_mode"), "delete");
+    sqlite3_close(other);
+    unlink(copy);
+}
+
 static void text_that_is_not_utf8_is_refused(void **state)
 {
     struct fixture *fixture = *state;
@@ -540,6 +558,7 @@ int main(void)
         TEST(a_file_keeps_its_other_tables),
         TEST(a_file_in_another_journal_mode_is_refused_and_unchanged),
         TEST(a_copy_made_by_vacuum_into_is_a_store),
+        TEST(a_copy_of_another_format_keeps_its_mode),
         TEST(text_that_is_not_utf8_is_refused),
         TEST(a_file_of_another_format_is_refused_and_unchanged),
         TEST(an_open_file_of_another_format_is_refused),
