@@ -23,6 +23,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,7 +198,8 @@ static void count_queue(void *arg, const struct tw_store_load *load)
 static void see_failure(void *arg, const struct tw_store_task *task)
 {
     uint64_t *failed = arg;
-    *failed += task->error != NULL;
+    uint32_t under_way = task->state == TW_STATE_LEASED;
+    *failed += task->error != NULL || (!task->replaced && task->attempt > under_way);
 }
 
 /* Counts the tasks that have failed, among the first ones of the largest queues: no index has them, so a look
@@ -239,14 +241,14 @@ static bool count_all(struct store_feed *feed, struct reading *reading)
 
 /* ---- the process that runs the tasks --------------------------------------------------------------------- */
 
-/* Says which process runs the tasks. Returns false if nobody does. */
+/* Says which process runs the tasks. Returns false if none does: other programs may take tasks in SQL. */
 static bool tell_runner(int64_t process, struct reading *reading)
 {
     if (process > 0)
         snprintf(reading->state, sizeof reading->state, "process %" PRId64 " runs the tasks", process);
     else
         snprintf(reading->state, sizeof reading->state,
-                 process < 0 ? "a process runs the tasks" : "nobody runs the tasks");
+                 process < 0 ? "a process runs the tasks" : "no process runs the tasks");
     return process != 0;
 }
 
@@ -261,37 +263,44 @@ static void write_path(const struct store_feed *feed, char path[PATH_SHOWN])
         snprintf(path, PATH_SHOWN, "FILE");
 }
 
+/* Adds a warning behind those that are there. */
+__attribute__((format(printf, 2, 3))) static void add_warning(struct reading *reading, const char *format, ...)
+{
+    size_t size = strlen(reading->warning);
+    va_list list;
+    va_start(list, format);
+    snprintf(reading->warning + size, sizeof reading->warning - size, "%s", size > 0 ? "; " : "");
+    size = strlen(reading->warning);
+    vsnprintf(reading->warning + size, sizeof reading->warning - size, format, list);
+    va_end(list);
+}
+
 /* Warns of dead tasks, which nobody calls any more, and of tasks that have failed and are tried again. */
 static void warn_of_failures(const struct store_feed *feed, struct reading *reading, const char *path)
 {
     uint64_t dead = reading->count[COUNT_DEAD], failed = feed->failed;
-    char more[PATH_SHOWN];
-    snprintf(more, sizeof more, "%" PRIu64 " task%s tried again", failed,
-             failed == 1 ? " has failed, and is" : "s have failed, and are");
     if (dead > 0)
-        snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)%s%s", dead,
-                 dead == 1 ? " is" : "s are", path, failed > 0 ? "; " : "", failed > 0 ? more : "");
-    else if (failed > 0)
-        snprintf(reading->warning, sizeof reading->warning, "%s (tickwheel tasks --store %s list)", more, path);
+        add_warning(reading, "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)", dead,
+                    dead == 1 ? " is" : "s are", path);
+    if (failed > 0)
+        add_warning(reading, "%" PRIu64 " task%s tried again (tickwheel tasks --store %s list)", failed,
+                    failed == 1 ? " has failed, and is" : "s have failed, and are", path);
 }
 
-/* Warns of a mark that keeps all tasks back; or of the ready tasks that a run would call now; or of
- * failures. */
+/* Warns of a mark that keeps all tasks back; or of ready tasks that a run would call now, and of failures. */
 static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
     uint64_t ready = reading->count[COUNT_READY] - feed->held;
     char path[PATH_SHOWN];
     write_path(feed, path);
-    if (store_file_is_marked(feed->store))
-        snprintf(reading->warning, sizeof reading->warning,
-                 "marked as restored: no task is called (tickwheel restore --store %s --go)", path);
-    else if (!runs && ready > 0)
-        snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " task%s ready, and nobody runs %s (tickwheel run --store %s)", ready,
-                 ready == 1 ? " is" : "s are", ready == 1 ? "it" : "them", path);
-    else
-        warn_of_failures(feed, reading, path);
+    if (store_file_is_marked(feed->store)) {
+        add_warning(reading, "marked as restored: no task is called (tickwheel restore --store %s --go)", path);
+        return;
+    }
+    if (!runs && ready > 0)
+        add_warning(reading, "%" PRIu64 " task%s ready, and no process runs %s (tickwheel run --store %s)",
+                    ready, ready == 1 ? " is" : "s are", ready == 1 ? "it" : "them", path);
+    warn_of_failures(feed, reading, path);
 }
 
 /* ---- the feed -------------------------------------------------------------------------------------------- */

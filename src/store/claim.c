@@ -346,13 +346,18 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_l
 
 /* ---- leases of programs ---------------------------------------------------------------------------------- */
 
-/* The task of a lease becomes a job, for the news, if it dies of the lapse. */
-static int bury_with_lease(struct tw__store_db *db, sqlite3_stmt *row, struct tw__store_job **dead)
+/* Counts the lapse of a task that has a lease. It becomes a job, for the news, if it dies of the lapse. If
+ * somebody has removed its row, the lease has none, or a task of the same id that is not leased. */
+static int lapse_with_lease(struct tw__store_db *db, sqlite3_stmt *row, struct tw__store_lapses *lapses,
+                            struct tw__store_job **dead)
 {
     struct tw_store_task task;
     int error = tw__store_read_task(db, row, 0, &task);
-    if (error != 0 || task.replaced || !tw__task_lapse_kills(task.lapses + 1))
+    if (error != 0 || task.state != TW_STATE_LEASED)
         return error;
+    lapses->count++;
+    if (task.replaced || !tw__task_lapse_kills(task.lapses + 1))
+        return 0;
     *dead = tw__store_job_new(&task, NULL);
     if (*dead == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
@@ -361,7 +366,7 @@ static int bury_with_lease(struct tw__store_db *db, sqlite3_stmt *row, struct tw
     return 0;
 }
 
-/* Ends a lease. If somebody has removed its task, nothing has lapsed. */
+/* Ends a lease. */
 static int end_lease(struct tw__store_db *db, sqlite3_stmt *lease, struct tw__store_lapses *lapses,
                      struct tw__store_job **dead)
 {
@@ -374,10 +379,8 @@ static int end_lease(struct tw__store_db *db, sqlite3_stmt *lease, struct tw__st
         return error;
     tw__store_bind_text(db, row, 1, queue);
     tw__store_bind_blob(db, row, 2, id, size);
-    while (tw__store_db_next(db, row, "look a task up", &error)) {
-        error = bury_with_lease(db, row, dead);
-        lapses->count++;
-    }
+    while (tw__store_db_next(db, row, "look a task up", &error))
+        error = lapse_with_lease(db, row, lapses, dead);
     return error == 0 ? tw__store_db_lapse(db, queue, id, size) : error;
 }
 

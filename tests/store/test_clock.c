@@ -417,8 +417,8 @@ static void a_late_task_is_called_after_the_clock_was_set_back(void **state)
     assert_int_equal(store_count(store, "q", false), 1);
 }
 
-/* Gives a task back that was called `late_ms` after it was put, when the clock was set back meanwhile. It is ready
- * in its row too, for looks and for the next run. */
+/* Gives a task back that was called `late_ms` after it was put, when the clock was set back meanwhile. It is
+ * ready in its row too, for looks and for the next run. */
 static void is_ready_when_given_back(struct tw_store *store, const struct tw_store_delayed *task,
                                      uint64_t late_ms, uint64_t back_ms)
 {

@@ -1325,6 +1325,23 @@ static void no_lease_ends_in_a_file_that_was_restored(void **state)
     assert_int_equal(leases.lapses.count, 1);
 }
 
+static void a_lease_whose_task_was_removed_ends_nothing(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw__store_leases leases = {0};
+    put_all(store, 5);
+    take_one(*state);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "DELETE FROM tw_task WHERE queue = 's';"
+                  "INSERT INTO tw_put(queue, id, due_ms) VALUES ('s', 'e', 9);"
+                  "UPDATE tw_task SET lapses = 16 WHERE queue = 's'");
+    assert_int_equal(tw__store_commit(store, tw__store_end_leases, &leases, false), 0);
+    assert_int_equal(leases.lapses.count, 0);
+    assert_null(leases.lapses.died);
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_lease"), "0");
+    sqlite3_close(db);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
 int main(int count, char **arguments)
@@ -1348,6 +1365,7 @@ int main(int count, char **arguments)
         TEST(a_lock_of_others_is_waited_for),
         TEST(a_lease_whose_task_dies_is_ended_at_the_next_try),
         TEST(no_lease_ends_in_a_file_that_was_restored),
+        TEST(a_lease_whose_task_was_removed_ends_nothing),
         TEST(a_job_that_cannot_be_read_waits),
         TEST(a_job_that_no_statement_looks_up_waits),
         TEST(without_a_count_of_commits_each_job_is_looked_up),
