@@ -15,7 +15,7 @@
  *     CONFIG SET                                      read the settings again that INFO warns by; wake the
  *                                                     workers, who may have waited for tickwheel.deliver yes
  *     a replica is promoted                           deliver late tasks at once
- *     a fork, and some of the others                  ask again who reads the log (server/log.c)
+ *     a snapshot begins, and some of the others       ask again who reads the log (server/log.c)
  *     the event loop wakes up                         free the client asked last (delivery/asked.c); look
  *                                                     at the clock
  *
@@ -151,7 +151,8 @@ static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     tw__redis_alarm_at(tw__redis_now_ms());
 }
 
-static void on_fork(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+/* A fork, or a snapshot that the server writes without one. */
+static void on_snapshot(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
     (void)ctx;
     (void)event;
@@ -199,7 +200,8 @@ int tw__redis_events_register(RedisModuleCtx *ctx)
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Loading, on_loading) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ReplicationRoleChanged, on_role) !=
             REDISMODULE_OK ||
-        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ForkChild, on_fork) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_ForkChild, on_snapshot) != REDISMODULE_OK ||
+        RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Persistence, on_snapshot) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_CronLoop, on_cron) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_EventLoop, on_event_loop) != REDISMODULE_OK ||
         RedisModule_SubscribeToServerEvent(ctx, RedisModuleEvent_Config, on_config) != REDISMODULE_OK)

@@ -8,16 +8,21 @@
  *     is the append-only file on, is the server a replica, or in a cluster?   the flags of the context
  *     has the server replicas, or a replication backlog for them?            INFO
  *
- * INFO takes too long for each command, so the answer is kept. If it is "nobody", it is true until one of
- * these, and the server tells its modules of each before it serves the next command:
+ * INFO takes too long for each command, so the answer is kept. When a replica asks for its first snapshot, the
+ * server makes a backlog, and may wait some seconds before it writes that snapshot. Until then the answer
+ * "nobody" stands, and the backlog gets the commands as the clients typed them. No replica reads those: each
+ * one begins with a snapshot of a later time. So the module asks again after each of these, which the server
+ * tells it before the next command:
  *
- *   - CONFIG SET, which may begin an append-only file;
- *   - a fork. A replica of a server without a backlog begins with a snapshot, which a child process writes;
- *   - another role. A server that is a replica has a backlog, and keeps it when it is promoted.
+ *   - a fork: a child process writes a snapshot for a replica, for BGSAVE, or for an append-only file;
+ *   - a snapshot without a fork: SAVE, DEBUG RELOAD, SHUTDOWN SAVE, RedisModule_RdbSave(). A replica may begin
+ *     with a copy of its file, and go on with the backlog, as the file has the place in it;
+ *   - another role. A server that is a replica has a backlog, and keeps it when it is promoted;
+ *   - CONFIG SET, so that the commands are cheap again after `appendonly no`.
  *
- *     replica: PSYNC          TW.SEND a           fork            TW.SEND b
- *     -------------------------------------------------------------------------->
- *                             is in the snapshot  forget          asks again, and is logged
+ *     replica: PSYNC       TW.SEND a                            fork, SAVE     TW.SEND b
+ *     ----------------------------------------------------------------------------------->
+ *     the backlog begins   as typed, and is in the snapshot     forget         asks again, and is logged
  *
  * In a cluster a command always logs, because a migration of slots may read that. The ticks log always: they
  * name many tasks at once.
@@ -67,7 +72,7 @@ void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name, const s
 void tw__redis_log_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log)
 {
     if (log == NULL) {
-        RedisModule_ReplicateVerbatim(ctx); /* writes nothing, and counts a change for the next snapshot */
+        RedisModule_ReplicateVerbatim(ctx); /* nobody reads it; it counts a change for the next snapshot */
         return;
     }
     tw__redis_log_changes(ctx, name, log);

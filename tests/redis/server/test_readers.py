@@ -3,6 +3,7 @@
 read gets every change from then on."""
 import itertools
 import pathlib
+import shutil
 import threading
 
 import pytest
@@ -138,6 +139,31 @@ def test_a_backlog_without_a_replica_is_read(server):
     server.once("BGSAVE")  # After a fork the module asks anew.
     wait_until(lambda: server.info("persistence")["rdb_saves"] > saves)
     assert logs_outcome(server)
+
+
+@pytest.mark.parametrize("save", [("SAVE", ), ("DEBUG", "RELOAD")], ids=["saved", "reloaded"])
+def test_a_snapshot_without_a_fork_begins_the_log(fleet, save):
+    """A replica waits for its first snapshot, so there is a backlog, and no fork yet. Another one begins with a
+    copy of the primary's file, and goes on with the backlog."""
+    primary = fleet.server(save="3600 100000", repl_diskless_sync="yes", repl_diskless_sync_delay=3600)
+    asks_once(primary)
+    waiting = Raw(primary)
+    assert waiting("REPLCONF", "capa", "eof", "capa", "psync2") == "OK"
+    waiting.send("PSYNC", "?", "-1")
+    wait_until(lambda: primary.info("replication")["repl_backlog_active"] == 1)
+    assert primary.once(*send("typed")) == "typed"
+    assert primary.once(*save) in (True, b"OK", "OK")
+    replica = fleet.server(start=False, replicaof=primary)
+    shutil.copy(pathlib.Path(primary.folder, "dump.rdb"), replica.folder)
+    primary.once(*send("*"))
+    primary.once("TW.MOVE", "s", "first", "IN", 2 * HOUR)
+    replica.start()
+    wait_replica_in_sync(primary, replica)
+    state = primary.info("stats")
+    assert (state["sync_partial_ok"], state["total_forks"]) == (1, 0)
+    found = tasks(primary.client(), "s")
+    assert len(found) == 3 and found == tasks(replica.client(), "s")
+    waiting.close()
 
 
 def test_a_replica_that_is_promoted_logs(fleet):
