@@ -31,6 +31,8 @@
  */
 #include "shared.h"
 
+#include <base/assert.h>
+
 /* ---- who reads ------------------------------------------------------------------------------------------- */
 
 /* Asks the server whether nobody reads. */
@@ -64,25 +66,21 @@ struct tw__redis_buffer *tw__redis_log_open(RedisModuleCtx *ctx)
 
 void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_buffer *changes)
 {
-    if (changes->size > 0)
-        RedisModule_Replicate(ctx, "TW.FIRED", "ssb", name, tw__redis_shared.changes, changes->at,
-                              changes->size);
+    TW_ASSERT(changes->size > 0);
+    RedisModule_Replicate(ctx, "TW.FIRED", "ssb", name, tw__redis_shared.changes, changes->at, changes->size);
 }
 
 void tw__redis_log_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log)
 {
-    if (log == NULL) {
+    if (log == NULL)
         RedisModule_ReplicateVerbatim(ctx); /* nobody reads it; it counts a change for the next snapshot */
-        return;
-    }
-    tw__redis_log_changes(ctx, name, log);
-    tw__redis_buffer_reset(log, &tw__redis_shared.queues->memory);
+    else
+        tw__redis_log_changes(ctx, name, log);
+    tw__redis_buffer_reset(&tw__redis_shared.log, &tw__redis_shared.queues->memory);
 }
 
 void tw__redis_log_command(RedisModuleCtx *ctx, RedisModuleString *name)
 {
-    if (tw__redis_shared.log.size == 0)
-        return;
-    tw__redis_log_close(ctx, name, tw__redis_log_open(ctx));
-    tw__redis_buffer_reset(&tw__redis_shared.log, &tw__redis_shared.queues->memory);
+    if (tw__redis_shared.log.size > 0)
+        tw__redis_log_close(ctx, name, tw__redis_log_open(ctx));
 }

@@ -84,17 +84,18 @@ uint64_t tw__redis_now_ms(void);
 
 /* ---- the log (log.c) ------------------------------------------------------------------------------------- */
 
-/* Tells the append-only file and the replicas what has become of tasks of a queue (queues/change.h), if
- * anything has. */
+/* Tells the append-only file and the replicas what has become of tasks of a queue (queues/change.h). Requires:
+ * there are changes. */
 void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name,
                            const struct tw__redis_buffer *changes);
 
-/* The same for the changes of a command, in tw__redis_shared.log, which is empty afterwards. */
+/* The same for the changes of a command in tw__redis_shared.log, if there are any. It is empty afterwards. */
 void tw__redis_log_command(RedisModuleCtx *ctx, RedisModuleString *name);
 
 /* Returns where a command may write its changes: tw__redis_shared.log, or NULL if nobody reads them. */
 struct tw__redis_buffer *tw__redis_log_open(RedisModuleCtx *ctx);
-/* Tells of the changes in `log`, from tw__redis_log_open(). If it is NULL, counts that there are some. */
+/* Tells of the changes in `log`, from tw__redis_log_open(), and empties it. If it is NULL, counts that there
+ * are some. */
 void tw__redis_log_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log);
 
 /* Somebody may read from now on. */
