@@ -194,12 +194,15 @@ static bool fired_once(RedisModuleCtx *ctx, struct fired *fired)
 }
 
 /* Whether this version reads the format of a chunk or of changes. If not, refuses them. */
-static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes bytes)
+static bool is_format(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString *packed)
 {
-    uint64_t format = tw__redis_format_of(bytes);
+    char shown[TW__REDIS_SHOWN_MAX];
+    uint64_t format = tw__redis_format_of(tw__redis_string_bytes(packed));
     return format == TW__REDIS_FORMAT ||
-           refuse_log(ctx, "format is %" PRIu64 ": expected %d; the version that wrote it can read it", format,
-                      TW__REDIS_FORMAT);
+           refuse_log(ctx,
+                      "format is %" PRIu64
+                      " in the queue '%s': expected %d; the version that wrote it can read it",
+                      format, tw__redis_string_shown(name, shown), TW__REDIS_FORMAT);
 }
 
 /* Whether bytes were read to their end. Sets *misfit if what they say does not fit the queue. */
@@ -214,8 +217,6 @@ static bool fired_changes(RedisModuleCtx *ctx, struct fired *fired)
 {
     struct tw__redis_fault fault;
     struct tw__redis_bytes changes = tw__redis_string_bytes(fired->argv[3]);
-    if (!is_format(ctx, changes))
-        return false;
     bool good = tw__redis_change_read(fired->queue, changes, tw__redis_clock_now(ctx), &fault);
     tw__redis_alarm_next();
     return was_read(good, &fault, &fired->misfit) || refuse_damaged(ctx, fired->argv[1], &fault);
@@ -251,10 +252,8 @@ static bool read_task(RedisModuleCtx *ctx, struct fired *fired, bool renews)
     struct tw__redis_bytes chunk = tw__redis_string_bytes(fired->argv[3]);
     struct tw__redis_logged logged = {
         .renews = renews, .count = (uint32_t)fired->argc - 4, .string = value_at, .arg = fired->argv + 4};
-    return is_format(ctx, chunk) &&
-           (was_read(load_chunk(ctx, fired->argv[1], fired->queue, chunk, &logged, &fault), &fault,
-                     &fired->misfit) ||
-            refuse_damaged(ctx, fired->argv[1], &fault));
+    bool good = load_chunk(ctx, fired->argv[1], fired->queue, chunk, &logged, &fault);
+    return was_read(good, &fault, &fired->misfit) || refuse_damaged(ctx, fired->argv[1], &fault);
 }
 
 /* A task was put or sent. */
@@ -297,17 +296,18 @@ static const struct form {
     const char *word;
     int least, most;  /* arguments */
     int multiple;     /* their number is a multiple of it */
+    bool is_packed;   /* the first one begins with the number of its format */
     bool needs_queue; /* without one it does not fit */
     /* Makes the changes. Returns false after an error reply. */
     bool (*make)(RedisModuleCtx *ctx, struct fired *fired);
 } forms[] = {
-    {"ONCE", 1, INT_MAX, 1, true, fired_once},    /* id [id ...] */
-    {"NEXT", 3, INT_MAX, 3, true, fired_next},    /* id due times [id due times ...] */
-    {"CHANGES", 1, 1, 1, true, fired_changes},    /* bytes (queues/change.c) */
-    {"PUT", 1, INT_MAX, 1, false, fired_put},     /* chunk value [value ...]; without one it is damaged */
-    {"RENEW", 1, INT_MAX, 1, false, fired_renew}, /* chunk [value ...] */
-    {"PAUSE", 0, 0, 1, false, fired_pause},       /* it begins */
-    {"RESUME", 0, 0, 1, false, fired_resume},     /* it ends */
+    {"ONCE", 1, INT_MAX, 1, false, true, fired_once},   /* id [id ...] */
+    {"NEXT", 3, INT_MAX, 3, false, true, fired_next},   /* id due times [id due times ...] */
+    {"CHANGES", 1, 1, 1, true, true, fired_changes},    /* bytes (queues/change.c) */
+    {"PUT", 1, INT_MAX, 1, true, false, fired_put},     /* chunk value [value ...]; without one it is damaged */
+    {"RENEW", 1, INT_MAX, 1, true, false, fired_renew}, /* chunk [value ...] */
+    {"PAUSE", 0, 0, 1, false, false, fired_pause},      /* it begins */
+    {"RESUME", 0, 0, 1, false, false, fired_resume},    /* it ends */
 };
 
 /* Returns the form that the arguments have, or NULL. */
@@ -347,6 +347,8 @@ static const struct form *open_fired(RedisModuleCtx *ctx, struct fired *fired)
         refuse_count(ctx, "TW.FIRED", fired->argc, "at least 2, a queue and an outcome");
     else if ((form = form_of(argv, fired->argc)) == NULL)
         refuse_form(ctx, argv[2]);
+    else if (form->is_packed && !is_format(ctx, argv[1], argv[3]))
+        form = NULL;
     if (form == NULL || tw__redis_keys_open(ctx, argv[1], &fired->queue))
         return form;
     if (form->make == fired_put)
@@ -378,13 +380,13 @@ static bool load_tasks(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return false;
     if (argc != 3)
         return refuse_count(ctx, "TW.LOAD", argc, "2, a queue and a chunk");
-    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
-    if (!is_format(ctx, chunk))
+    if (!is_format(ctx, argv[1], argv[2]))
         return false;
     if (!tw__redis_keys_open(ctx, argv[1], &queue)) {
         tell_type(ctx, argv[1]);
         return false;
     }
+    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
     return load_chunk(ctx, argv[1], queue, chunk, NULL, &fault) || refuse_damaged(ctx, argv[1], &fault);
 }
 

@@ -713,6 +713,7 @@ BEFORE = {1: "81b62724c2179e94010201" + "0519" + CHUNK.format(1) + "00",
           2: "81b62724c2179e940202010200" + "0519" + CHUNK.format(2) + "00",
           3: "81b62724c2179e940302010200" + "0519" + CHUNK.format(3) + "00"}
 REFUSED = "format is {}: expected 1; the version that wrote it can read it"
+REFUSED_IN_LOG = REFUSED.replace(":", " in the queue '{}':")
 
 
 @pytest.mark.parametrize("number", BEFORE)
@@ -741,26 +742,28 @@ def test_a_snapshot_from_before_format_1_ends_the_start_and_stays(fleet, number)
         assert file.read() == snapshot
 
 
+@pytest.mark.parametrize("name", ["s", "missing", "text"])
 @pytest.mark.parametrize("number, format", [(1, 0), (2, 0), (3, 0), (102, 2)])
 @pytest.mark.parametrize("start, form, value", [
     (b"*3\r\n$7\r\nTW.LOAD\r\n", b"", b""),
     (b"*5\r\n$8\r\nTW.FIRED\r\n", b"$3\r\nPUT\r\n", b"$1\r\nv\r\n"),
     (b"*4\r\n$8\r\nTW.FIRED\r\n", b"$7\r\nCHANGES\r\n", b"")], ids=["loaded", "put", "changed"])
-def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, number, format, start, form,
-                                                                         value):
-    """The server would go on without these tasks, and the next rewrite would lose them."""
+def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, name, number, format, start,
+                                                                         form, value):
+    """The server would go on without these tasks, and the next rewrite would lose them. So it does not matter
+    which key they are for."""
     server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
     specimen(server.client())
+    server.client().set("text", "t")
     server.stop()
     with open(aof_path(server), "ab") as file:
-        for name in (b"s", b"new"):
-            file.write(start + b"$%d\r\n%s\r\n" % (len(name), name) + form + b"$25\r\n" +
-                       bytes.fromhex(CHUNK.format(number)) + b"\r\n" + value)
+        file.write(start + b"$%d\r\n%s\r\n" % (len(name), name.encode()) + form + b"$25\r\n" +
+                   bytes.fromhex(CHUNK.format(number)) + b"\r\n" + value)
     with open(aof_path(server), "rb") as file:
         before = file.read()
     server.spawn()  # It may reply before it ends, so start() is of no use.
     assert server.reap() == 1
-    assert "tickwheel: " + REFUSED.format(format) in server.tail()
+    assert "tickwheel: " + REFUSED_IN_LOG.format(format, name) in server.tail()
     assert server.trouble() is None
     with open(aof_path(server), "rb") as file:
         assert file.read() == before
