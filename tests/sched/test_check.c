@@ -79,6 +79,15 @@ static void s1_a_task_that_is_not_where_its_state_says_is_named(void **state)
     tw_sched_free(busy.sched);
 }
 
+/* Returns the free task whose link is the one to the line `next`. */
+static struct tw__sched_task *free_before(const struct tw__sched_lines *lines, uint32_t next)
+{
+    struct tw__sched_task *task = tw__sched_task_at(lines, lines->free);
+    while (task->next_free != next)
+        task = tw__sched_task_at(lines, task->next_free);
+    return task;
+}
+
 static void s1_broken_lists_are_named(void **state)
 {
     (void)state;
@@ -96,13 +105,30 @@ static void s1_broken_lists_are_named(void **state)
     tw_sched_free(busy.sched);
 }
 
+static void s1_a_free_list_without_an_end_is_named(void **state)
+{
+    (void)state;
+    struct busy busy = busy_sched();
+    for (int kind = 0; kind < TW__SCHED_KINDS; kind++) {
+        const struct tw__sched_lines *lines = &busy.shard->lines[kind];
+        struct tw__sched_task *last = free_before(lines, TW__SCHED_NONE);
+        EXPECT_BROKEN(busy, "S1", last->next_free, last->next_free = lines->free);
+    }
+    tw_sched_free(busy.sched);
+}
+
 /* A callback: its task is RUNNING while it breaks the invariants. */
 static void break_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     struct busy busy = {.sched = sched, .shard = sched->shard[0]};
     struct tw__sched_task *self = task_of(&busy, task->id);
+    const struct tw__sched_lines *lines = &busy.shard->lines[TW__SCHED_PLAIN];
+    struct tw__sched_task *last = free_before(lines, TW__SCHED_NONE);
+    struct tw__sched_task *before = free_before(lines, last->index);
     log_call(sched, task);
     EXPECT_BROKEN(busy, "S1", *self, self->state = TW__SCHED_READY);
+    self->next_free = TW__SCHED_NONE; /* a RUNNING task does not use its place; the list keeps its length */
+    EXPECT_BROKEN(busy, "S1", before->next_free, before->next_free = self->index);
     EXPECT_BROKEN(busy, "S1", tw__sched_call_linked(busy.shard->busy.next)->task,
                   tw__sched_call_linked(busy.shard->busy.next)->task =
                       tw__sched_task_at(&busy.shard->lines[0], busy.shard->lines[0].free));
@@ -235,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(s1_a_task_that_is_not_where_its_state_says_is_named),
         cmocka_unit_test(s1_broken_lists_are_named),
+        cmocka_unit_test(s1_a_free_list_without_an_end_is_named),
         cmocka_unit_test(s1_a_call_of_no_running_task_is_named),
         cmocka_unit_test(s2_a_task_that_its_id_does_not_find_is_named),
         cmocka_unit_test(s2_a_task_that_its_key_does_not_find_is_named),
