@@ -137,8 +137,9 @@ class Walks:
                              *(f"details {name}" for name in sorted({*IDS, *table.tasks}))]
         return [*walk, "counts"]
 
-    def compare(self, walk):
-        """Returns the scenario as a text with the first wrong reply, or None."""
+    def compare(self, walk, least=0):
+        """Returns the scenario as a text with the first wrong reply, or None if there is none in at least so
+        many steps."""
         steps, sends = [], any(line.startswith("send") for line in walk)
         with self.table() as table, self.make() as home:
             table.token_of = home.token_of
@@ -148,7 +149,7 @@ class Walks:
                     steps.append((step, expected))
                     if is_wrong(step, expected, sorted(got) if step == "scan" else got):
                         return told(steps, len(steps) - 1, got)
-        return None
+        return f"    {len(steps)} steps: expected at least {least}\n" if len(steps) < least else None
 
     def shorten(self, walk, text):
         """Leaves out lines, in ever smaller parts, as long as the walk fails. Returns the text of the shortest
@@ -170,7 +171,7 @@ class Walks:
         failed = 0
         for seed in range(first, first + count):
             walk = self.draw(random.Random(seed))
-            if failed < TOLD and (text := self.compare(walk)):
+            if failed < TOLD and (text := self.compare(walk, max(len(walk) // 2, STEPS))):
                 failed += 1
                 print(f"[] the walk of seed {seed}\n{self.shorten(walk, text)}")
         return failed
