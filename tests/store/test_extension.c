@@ -314,6 +314,33 @@ static void install_gives_a_copy_by_vacuum_its_mode_back(void **state)
     store_remove(&copy);
 }
 
+static void install_leaves_a_damaged_copy_alone(void **state)
+{
+    static const char nothing[4096];
+    struct fixture own = another(state), copy = own;
+    char sql[PATH_SIZE + 20];
+    sqlite3 *db = open_loaded(&own);
+    snprintf(copy.path, sizeof copy.path, "%.200s/copy.db", own.folder);
+    snprintf(sql, sizeof sql, "VACUUM INTO '%s'", copy.path);
+    other_ask(db, "SELECT tw_install()");
+    other_ask(db, sql);
+    sqlite3_close(db);
+    store_remove(&own);
+    db = open_loaded(&copy);
+    long long page = number(db, "SELECT rootpage FROM sqlite_schema WHERE name = 'tw_meta'");
+    sqlite3_close(db);
+    FILE *file = fopen(copy.path, "r+");
+    assert_int_equal(fseek(file, (long)(page - 1) * (long)sizeof nothing, SEEK_SET), 0);
+    assert_int_equal(fwrite(nothing, sizeof nothing, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    db = open_loaded(&copy);
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: database disk image is malformed");
+    assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "delete");
+    sqlite3_close(db);
+    store_remove(&copy);
+}
+
 /* A past bug: "out of memory". */
 static void install_tells_that_tw_meta_has_no_row(void **state)
 {
@@ -516,6 +543,7 @@ int main(void)
         TEST(install_leaves_nothing_behind_when_it_fails),
         TEST(install_refuses_the_files_that_the_library_refuses),
         TEST(install_gives_a_copy_by_vacuum_its_mode_back),
+        TEST(install_leaves_a_damaged_copy_alone),
         TEST(install_tells_that_tw_meta_has_no_row),
         TEST(install_tells_a_tw_meta_of_another_program_as_such),
         TEST(install_waits_for_another_writer_and_names_him),
