@@ -251,10 +251,10 @@ static void fill(sqlite3 *filler)
 }
 
 /* The next n of the long series of opening: the long rounds try every n, the others every n up to 50 and then
- * every thirteenth. */
+ * every 37th. */
 static long after(long n)
 {
-    return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 13;
+    return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 37;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
