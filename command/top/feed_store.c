@@ -92,21 +92,13 @@ static bool has_old_log(const struct store_feed *feed)
     return has;
 }
 
-static bool refuse_old_log(const struct store_feed *feed, char error[FEED_ERROR])
-{
-    char message[TW_STORE_MESSAGE_SIZE], *path = log_path(feed);
-    snprintf(message, sizeof message,
-             "the file was replaced, and its log was not: move %.80s and -shm with it, or remove them",
-             path != NULL ? path : "the -wal");
-    free(path);
-    return fail(feed, message, error);
-}
-
 static bool open_file(struct store_feed *feed, char error[FEED_ERROR])
 {
     char message[TW_STORE_MESSAGE_SIZE];
     if (has_old_log(feed))
-        return refuse_old_log(feed, error);
+        return fail(
+            feed, "the file was replaced, and its log was not: move its -wal and -shm with it, or remove them",
+            error);
     feed->store = store_file_try(feed->options->store, false, message);
     if (feed->store == NULL)
         return fail(feed, message, error);

@@ -441,7 +441,7 @@ static bool has_old_log(const struct tw__store_db *db)
 
 int tw__store_db_check_files(struct tw__store_db *db)
 {
-    const char *end, *path = sqlite3_db_filename(db->db, db->schema);
+    const char *end;
     enum found found = find_all(db, &end);
     if (found == THERE)
         return 0;
@@ -449,13 +449,13 @@ int tw__store_db_check_files(struct tw__store_db *db)
     if (end[0] != '\0')
         return tw__store_db_refuse(
             db, TW_EREPLACED, "%.400s%s, a part of the file, was %s while it was open: open the file again",
-            path, end, what);
+            sqlite3_db_filename(db->db, db->schema), end, what);
     if (!has_old_log(db))
         return refuse_lost(db, what);
     return tw__store_db_refuse(db, TW_EREPLACED,
-                               "the file was %s while it was open, and its log was not: move %.400s-wal and "
-                               "-shm with the file, or remove them if it is gone, and then open it again",
-                               what, path);
+                               "the file was %s while it was open, and its log was not: move its -wal and -shm "
+                               "with it, or remove them if it is gone, and then open it again",
+                               what);
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)

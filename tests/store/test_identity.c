@@ -438,7 +438,7 @@ static void the_error_of_a_lost_file_names_the_log_that_has_to_go_with_it(void *
 {
     static void (*const losses[])(const struct fixture *fixture) = {put_new_in_place, remove_file};
     struct fixture *fixture = *state, kept = *fixture;
-    char expected[2 * PATH_SIZE + 100];
+    char expected[200];
     snprintf(kept.path, sizeof kept.path, "%.200s/kept.db", fixture->folder);
     for (int i = 0; i < 2; i++) {
         put(fixture->store, "old", 5);
@@ -446,9 +446,9 @@ static void the_error_of_a_lost_file_names_the_log_that_has_to_go_with_it(void *
         make_new(fixture);
         losses[i](fixture);
         snprintf(expected, sizeof expected,
-                 "the file was %s while it was open, and its log was not: move %s-wal and -shm with the file, "
-                 "or remove them if it is gone, and then open it again",
-                 i == 0 ? "replaced" : "removed", fixture->path);
+                 "the file was %s while it was open, and its log was not: move its -wal and -shm with it, or "
+                 "remove them if it is gone, and then open it again",
+                 i == 0 ? "replaced" : "removed");
         no_call_succeeds(fixture->store, expected);
         tw_store_close(fixture->store);
         if (losses[i] == remove_file)
@@ -853,6 +853,25 @@ static void a_job_of_a_file_that_its_commit_has_outlived_does_not_begin(void **s
     remove_log(fixture);
 }
 
+/* Starts a run in which "a" is under way, and "b" is claimed and waits for its worker. The run does not look at
+ * its files any more. */
+static void let_b_wait_unwatched(struct fixture *fixture, struct calls *calls, struct errors *errors)
+{
+    calls_init(calls);
+    calls->block = true;
+    clock_stop(0);
+    clock_halt();
+    put(fixture->store, "a", 5);
+    put(fixture->store, "b", 6);
+    start_noting(fixture->store, calls, errors, 0);
+    runner_idle(fixture->store);
+    clock_pass(1);
+    wait_for_calls(calls, 1);
+    EVENTUALLY(attempts(fixture->store) == 2);
+    runner_look_away(true);
+    runner_round(fixture->store);
+}
+
 /* The lock is removed, and the first run does not notice. It does not begin the task "b", which the second one
  * might claim at any moment. */
 static void a_job_does_not_begin_after_another_run_has_begun(void **state)
@@ -860,19 +879,7 @@ static void a_job_does_not_begin_after_another_run_has_begun(void **state)
     struct fixture *fixture = *state;
     struct errors errors = {0};
     struct calls calls;
-    calls_init(&calls);
-    calls.block = true;
-    clock_stop(0);
-    clock_halt();
-    put(fixture->store, "a", 5);
-    put(fixture->store, "b", 6);
-    start_noting(fixture->store, &calls, &errors, 0);
-    runner_idle(fixture->store);
-    clock_pass(1);
-    wait_for_calls(&calls, 1);
-    EVENTUALLY(attempts(fixture->store) == 2);
-    runner_look_away(true);
-    runner_round(fixture->store);
+    let_b_wait_unwatched(fixture, &calls, &errors);
     remove_lock(fixture);
     struct tw_store *next = open_there(fixture);
     assert_int_equal(tw_store_handle(next, "other", 0, note_call, &calls), 0);
@@ -891,19 +898,7 @@ static void a_job_of_a_file_of_another_format_does_not_begin(void **state)
     struct errors errors = {0};
     struct calls calls;
     sqlite3 *db = other_open(fixture);
-    calls_init(&calls);
-    calls.block = true;
-    clock_stop(0);
-    clock_halt();
-    put(fixture->store, "a", 5);
-    put(fixture->store, "b", 6);
-    start_noting(fixture->store, &calls, &errors, 0);
-    runner_idle(fixture->store);
-    clock_pass(1);
-    wait_for_calls(&calls, 1);
-    EVENTUALLY(attempts(fixture->store) == 2);
-    runner_look_away(true);
-    runner_round(fixture->store);
+    let_b_wait_unwatched(fixture, &calls, &errors);
     other_ask(db, "UPDATE tw_meta SET format = 2");
     unblock(&calls);
     runner_look_away(false);
