@@ -128,9 +128,9 @@ CREATE VIEW tw__name(seq, name) AS
     FROM tw_task t;
 
 -- The attempts whose lease has run out, and how each ends. If somebody has removed the row of the task, seq is 0.
-CREATE VIEW tw__over(seq, queue, id, how, end_ms, error) AS
+CREATE VIEW tw__over(seq, queue, id, how, end_ms, filed_ms, error) AS
     SELECT coalesce(t.seq, 0), l.queue, l.id, CASE WHEN t.lapses < 16 THEN 'failed' ELSE 'dead' END, l.end_ms,
-        'the lease ran out'
+        l.filed_ms, 'the lease ran out'
     FROM tw_lease l LEFT JOIN tw_task t ON t.queue = l.queue AND t.id = l.id AND t.replaced <> 0 AND t.run = 0
     WHERE l.end_ms <= (SELECT clock FROM tw_clock);
 
@@ -457,11 +457,8 @@ CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
     INSERT INTO tw__again SELECT clock FROM tw_meta, tw_clock WHERE clock_ms > clock;
     -- Attempts that are over, of all queues: their lease has run out, or their run has ended. Of those of the
     -- present run nobody knows that but by the time until which it wanted to be alive.
-    INSERT INTO tw__end SELECT coalesce(t.seq, 0), l.queue, l.id,
-            CASE WHEN t.lapses < 16 THEN 'failed' ELSE 'dead' END, 1, l.end_ms, NULL, 'the lease ran out'
-        FROM tw_lease AS l INDEXED BY tw_lease_end
-            LEFT JOIN tw_task AS t ON t.queue = l.queue AND t.id = l.id AND t.replaced <> 0 AND t.run = 0
-        WHERE l.end_ms <= (SELECT clock FROM tw_clock) ORDER BY l.end_ms, l.filed_ms LIMIT 1000;
+    INSERT INTO tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+        ORDER BY end_ms, filed_ms LIMIT 1000;
     INSERT INTO tw__end SELECT seq, queue, id, CASE WHEN lapses < 16 THEN 'failed' ELSE 'dead' END, 1,
             (SELECT clock FROM tw_clock), NULL, 'the run has ended'
         FROM tw_task INDEXED BY tw_run
