@@ -66,6 +66,18 @@ class Store:
         return tokens[0] if tokens else None
 
 
+class Looks:
+    """Of a home that finds a task by `look`."""
+
+    def do_get(self, name):
+        task = self.look(name)
+        return show(task) if task else ["gone"]
+
+    def do_details(self, name):
+        task = self.look(name)
+        return show_details(task) if task else ["gone"]
+
+
 # ---- SQL ----------------------------------------------------------------------------------------------------
 
 COLUMNS = {"every": "every_ms", "times": "times", "missed": "missed", "maxlate": "max_late_ms",
@@ -92,7 +104,7 @@ def options_of(words):
     return {**options, **dict(zip(("backoff", "factor", "most"), options.get("backoff", "").split()))}
 
 
-class Sql(Store):
+class Sql(Looks, Store):
     """Another program files, moves, cancels and looks in plain SQL. Its clock is that of the scenario too."""
     lacks, runs = ("store", "sql"), ("store", "sql", "run")
 
@@ -137,14 +149,6 @@ class Sql(Store):
     def look(self, name):
         found = self.select("tw_task.id = CAST(:id AS BLOB)", id=name)
         return found[0] if found else None
-
-    def do_get(self, name):
-        task = self.look(name)
-        return show(task) if task else ["gone"]
-
-    def do_details(self, name):
-        task = self.look(name)
-        return show_details(task) if task else ["gone"]
 
     def do_scan(self):
         return [f"{task['id']} {task['due']}" for task in self.select("true")]
@@ -295,7 +299,7 @@ def text_of(message):
     return " ".join(word.upper() if word.strip(":,") in CONDITIONS else word for word in words)
 
 
-class Command(Store):
+class Command(Looks, Store):
     """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
     lacks, runs = ("store", ), ("store", "command", "run")
     seen = None  # all tasks, since the last change
@@ -389,14 +393,6 @@ class Command(Store):
                         "backoff": show_wait(task["backoff_ms"], task["factor"], task["backoff_max_ms"]),
                         "jitter": str(task["jitter"])}
         return None
-
-    def do_get(self, name):
-        task = self.look(name)
-        return show(task) if task else ["gone"]
-
-    def do_details(self, name):
-        task = self.look(name)
-        return show_details(task) if task else ["gone"]
 
     def do_scan(self):
         return [f"{task['id']} {task['due_ms'] - BEGIN}" for task in self.see_all()]

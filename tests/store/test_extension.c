@@ -287,8 +287,8 @@ static void install_refuses_the_files_that_the_library_refuses(void **state)
     sqlite3_close(memory);
 }
 
-/* A past bug: it refused the copy, which has no WAL mode, though the library opens it. */
-static void install_gives_a_copy_by_vacuum_its_mode_back(void **state)
+/* Makes a copy of a file with the task "a". */
+static struct fixture copy_by_vacuum(void **state)
 {
     struct fixture own = another(state), copy = own;
     char sql[PATH_SIZE + 20];
@@ -299,7 +299,14 @@ static void install_gives_a_copy_by_vacuum_its_mode_back(void **state)
     other_ask(db, sql);
     sqlite3_close(db);
     store_remove(&own);
-    db = open_loaded(&copy);
+    return copy;
+}
+
+/* A past bug: it refused the copy, which has no WAL mode, though the library opens it. */
+static void install_gives_a_copy_by_vacuum_its_mode_back(void **state)
+{
+    struct fixture copy = copy_by_vacuum(state);
+    sqlite3 *db = open_loaded(&copy);
     assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "delete");
     assert_non_null(strstr(other_refuses(db, "BEGIN; SELECT tw_install()"), "outside of a transaction"));
     other_ask(db, "ROLLBACK; UPDATE tw_meta SET format = 2");
@@ -317,16 +324,8 @@ static void install_gives_a_copy_by_vacuum_its_mode_back(void **state)
 static void install_leaves_a_damaged_copy_alone(void **state)
 {
     static const char nothing[4096];
-    struct fixture own = another(state), copy = own;
-    char sql[PATH_SIZE + 20];
-    sqlite3 *db = open_loaded(&own);
-    snprintf(copy.path, sizeof copy.path, "%.200s/copy.db", own.folder);
-    snprintf(sql, sizeof sql, "VACUUM INTO '%s'", copy.path);
-    other_ask(db, "SELECT tw_install()");
-    other_ask(db, sql);
-    sqlite3_close(db);
-    store_remove(&own);
-    db = open_loaded(&copy);
+    struct fixture copy = copy_by_vacuum(state);
+    sqlite3 *db = open_loaded(&copy);
     long long page = number(db, "SELECT rootpage FROM sqlite_schema WHERE name = 'tw_meta'");
     sqlite3_close(db);
     FILE *file = fopen(copy.path, "r+");
