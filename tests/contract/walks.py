@@ -53,7 +53,6 @@ NEEDS = {
     r"keepdue": ["keep.2", "keep.4", "keep.5"], r"promote": ["promote.1"], r"touch": ["touch.1"],
     r"take lease": ["touch.1"], r"crash": ["the attempts of a run that has ended lapse"],
     r"missed coalesce": ["coalesce makes one call for all"],
-    r"back TAKEN'": ["it has its old place again, also before a task of an earlier time"],
     r"missed skip": ["the take skips, and nothing before it"], r"maxlate": ["the time in a pause counts"]}
 SAME_TIME = "deaths in the same millisecond stand in their order too"
 OVERLAP = "a new task of the id does not wait for the work of the cancelled one"

@@ -87,6 +87,10 @@ static void check_own_lines(struct places *places, const struct tw__link *list)
         places->dead += check_line(places, &queue->dead, TW__REDIS_IN_DEAD, NULL);
         if (places->fault == NULL && stopped > 0 && !queue->paused)
             places->fault = "P2: a task is stopped, and its queue is not paused";
+        if (places->fault == NULL && queue->back != NULL &&
+            (queue->back->place != TW__REDIS_IN_READY ||
+             tw__redis_queue_of(places->queues, queue->back) != queue))
+            places->fault = "P7: the task that a queue got back last is not ready";
         if (places->fault == NULL)
             check_deaths(places, queue);
     }

@@ -34,6 +34,13 @@
  * they leave the wheel, and go to the end of the line of late tasks when the pause ends. A dead task
  * waits until it is replayed, purged, cancelled or replaced.
  *
+ * A task gets its `order` anew when it becomes ready, and keeps it while it is leased. So a task that is given
+ * back finds its old place by this number alone, also if it was filed late. Workers give back from the head,
+ * or one task after the other: two walks look for the place in turns, from the head and from the task that was
+ * given back last. Example: a worker takes 1,000 tasks and stops. It gives them back in order, and each walk
+ * has one step. The number may wrap: a task comes to another place if 2^31 tasks were filed or became ready
+ * during its lease. Rejected: a tree of ready tasks, since each TAKE would pay for it.
+ *
  * The settings limit how long dead tasks stay, and how many. Each queue with dead tasks has one timer, which
  * is filed for the time at which its first dead task died, and not for the time until which that task may
  * stay. So the setting can change: the wheel of deaths is polled up to the latest death that is too long ago. A
@@ -54,6 +61,7 @@
  *   P6  No task in the lines of late, of past and of stopped tasks, and of those put aside, is due after
  *       `lined_ms`. So a look for later tasks need not walk these lines. Only after the clock was set back may
  *       `lined_ms` lie in the future.
+ *   P7  The field `back` of a queue is NULL or one of its ready tasks.
  */
 #include "place.h"
 
@@ -505,28 +513,50 @@ static void offer_before(struct tw__redis_queues *queues, struct tw__redis_task 
 
 void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms)
 {
+    task->order = queues->order++;
     offer_before(queues, task, &tw__redis_queue_of(queues, task)->ready, now_ms);
 }
 
-/* Whether a ready task comes before a task that is given back, which has kept its order. */
-static bool was_ready_before(const struct tw__redis_task *ready, const struct tw__redis_task *task)
+/* Whether a task of the ready line comes before a task that is given back. The line's end does not. */
+static bool was_ready_before(const struct tw__link *line, struct tw__link *ready,
+                             const struct tw__redis_task *task)
 {
-    uint64_t due = tw__redis_task_due(ready), its = tw__redis_task_due(task);
-    return due < its || (due == its && (int32_t)(ready->order - task->order) < 0);
+    return ready != line && (int32_t)(tw__redis_task_of_link(ready)->order - task->order) < 0;
+}
+
+/* The link before which a task that is given back has its place. `head` walks from the first ready task, and
+ * `near` from the task that was given back last or, if there is none, from the line's end. */
+static struct tw__link *old_place(const struct tw__redis_queue *queue, const struct tw__redis_task *task)
+{
+    const struct tw__link *line = &queue->ready;
+    struct tw__link *head = line->next,
+                    *near = queue->back != NULL ? &queue->back->parked.link : line->next->prev;
+    for (uint32_t left = TW__REDIS_PASSED_MAX; left > 0 && was_ready_before(line, head, task); left--) {
+        if (was_ready_before(line, near, task)) {
+            near = near->next;
+            if (!was_ready_before(line, near, task))
+                return near;
+        } else {
+            if (was_ready_before(line, near->prev, task))
+                return near;
+            near = near->prev;
+        }
+        head = head->next;
+    }
+    return head;
 }
 
 void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms)
 {
-    struct tw__link *line = &tw__redis_queue_of(queues, task)->ready, *next = line->next;
+    struct tw__redis_queue *queue = tw__redis_queue_of(queues, task);
+    struct tw__link *line = &queue->ready, *next = old_place(queue, task);
     uint64_t since_ms = now_ms;
-    for (uint32_t left = TW__REDIS_PASSED_MAX;
-         left > 0 && next != line && was_ready_before(tw__redis_task_of_link(next), task); left--)
-        next = next->next;
     /* It has been ready for as long as the task behind it, at least. Otherwise a worker that takes and gives
      * back the first task again and again would hide how old the line is. */
     if (next != line && tw__redis_task_of_link(next)->parked.since_ms < now_ms)
         since_ms = tw__redis_task_of_link(next)->parked.since_ms;
     offer_before(queues, task, next, since_ms);
+    queue->back = task;
 }
 
 void tw__redis_place_stop(struct tw__redis_queues *queues, struct tw__redis_task *task)
@@ -673,6 +703,14 @@ static void leave_wheel(struct tw_wheel *wheel, struct tw__redis_task *task)
     task->place = TW__REDIS_NOWHERE;
 }
 
+static void leave_ready(struct tw__redis_queue *queue, struct tw__redis_task *task)
+{
+    if (queue->back == task)
+        queue->back = task_at(&queue->ready, task->parked.link.prev);
+    unpark(task);
+    tw__redis_sums_ready(queue, -1);
+}
+
 void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_task *task)
 {
     if (queues->delivering == task)
@@ -698,8 +736,7 @@ void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_ta
         let_go(queues, task);
         break;
     case TW__REDIS_IN_READY:
-        unpark(task);
-        tw__redis_sums_ready(tw__redis_queue_of(queues, task), -1);
+        leave_ready(tw__redis_queue_of(queues, task), task);
         break;
     case TW__REDIS_IN_DEAD:
         unfile_dead(queues, task);
@@ -718,8 +755,11 @@ void tw__redis_place_prefetch(const struct tw__redis_task *task)
     __builtin_prefetch(task->parked.link.prev, 1);
 }
 
-void tw__redis_place_moved(struct tw__redis_task *task)
+void tw__redis_place_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,
+                           struct tw__redis_task *task)
 {
+    if (queue->back == old)
+        queue->back = task;
     if (tw__redis_task_in_line(task))
         tw__link_relocated(&task->parked.link);
     else

@@ -21,9 +21,8 @@ enum { TW__REDIS_BACK_MS = 10 };
  * of two servers differ a little, and the end shall be the same on both. */
 enum { TW__REDIS_LEASE_MORE_MS = 1000 };
 
-/* tw__redis_place_offer_again() passes at most so many ready tasks, so that it takes no longer than other fast
- * commands. */
-enum { TW__REDIS_PASSED_MAX = 100 };
+/* A walk of tw__redis_place_offer_again() passes at most so many ready tasks: the server goes on soon. */
+enum { TW__REDIS_PASSED_MAX = 10000 };
 
 /* The result of tw__redis_place_take(). */
 enum tw__redis_taken {
@@ -51,8 +50,9 @@ void tw__redis_place_file(struct tw__redis_queues *queues, struct tw__redis_task
 void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_task *task);
 /* Prefetches the neighbours of a task that will soon be unfiled or refiled. */
 void tw__redis_place_prefetch(const struct tw__redis_task *task);
-/* Corrects the neighbours in a wheel or a line after the block of a task has been moved. */
-void tw__redis_place_moved(struct tw__redis_task *task);
+/* Corrects what points at a task from its wheel or line after its block has been moved. */
+void tw__redis_place_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,
+                           struct tw__redis_task *task);
 /* Gives a task another due time. */
 void tw__redis_place_refile(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t due_ms,
                             uint64_t now_ms);
@@ -122,9 +122,10 @@ uint32_t tw__redis_place_tries(const struct tw__redis_queues *queues, const stru
 
 /* Puts a due task at the end of its queue's line of ready tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms);
-/* The same for a task that a worker has given back: the task goes to the place that it had. That is behind the
- * ready tasks that waited for an earlier time, or for the same time and were filed before it. The call passes
- * at most TW__REDIS_PASSED_MAX tasks. Requires: the task is filed nowhere. */
+/* The same for a task that a worker has given back: the task goes to the place that it had, behind the tasks
+ * that became ready before it. If this place is more than TW__REDIS_PASSED_MAX tasks away from the head, and
+ * from the task that was given back last, the task goes behind so many tasks. Requires: the task is filed
+ * nowhere. */
 void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms);
 /* Puts a due task of a paused queue at the end of the queue's line of stopped tasks. Requires: the task
  * is filed nowhere. */

@@ -301,7 +301,7 @@ struct tw__redis_task *tw__redis_queue_unbegin(struct tw__redis_queue *queue, st
 void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,
                            struct tw__redis_task *task)
 {
-    tw__redis_place_moved(task);
+    tw__redis_place_moved(queue, old, task);
     if (task->shares)
         tw__redis_share_moved(old, task);
     tw__redis_table_replace(&queue->tasks, tw__redis_queue_hash(queue->queues, tw__redis_task_id(task)), old,

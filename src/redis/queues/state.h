@@ -109,10 +109,11 @@ struct tw__redis_queue {
     bool paused;                          /* its due tasks wait, and nobody may take one */
     uint32_t longest_route;               /* the longest key of a route that this queue has had */
     struct tw__link stopped, ready, dead; /* lines of its tasks (place.c) */
-    struct tw__link awake;                /* in the list of queues whose blocked workers can be served */
-    struct tw_timer death;                /* for the time at which its first dead task died */
-    struct tw__link stale;                /* in the list of queues whose first dead task may have to go */
-    uint64_t in_line, held; /* waiting tasks that are late, past or stopped; in its routes' lines */
+    struct tw__redis_task *back; /* the ready task that was given back last, or one before it; or NULL */
+    struct tw__link awake;       /* in the list of queues whose blocked workers can be served */
+    struct tw_timer death;       /* for the time at which its first dead task died */
+    struct tw__link stale;       /* in the list of queues whose first dead task may have to go */
+    uint64_t in_line, held;      /* waiting tasks that are late, past or stopped; in its routes' lines */
     uint64_t ready_count, leased_count, dead_count;
     uint64_t bytes;      /* all memory of this queue: its tasks, their shared payloads, its routes, tables */
     uint64_t dead_bytes; /* of them those of dead tasks, and of payloads that dead tasks share */

@@ -96,7 +96,7 @@ struct tw__redis_task {
     uint32_t shares : 1;      /* its payload, with other tasks */
     uint32_t has_attempt : 1; /* has an attempt state */
     uint32_t repeats : 1;     /* has `every` and `times` */
-    uint32_t order;           /* the order of filing among tasks that are due at the same time; it may wrap */
+    uint32_t order;           /* of filing, among tasks that are due at the same time; it may wrap (place.c) */
     uint8_t place : 4;        /* enum tw__redis_place */
     uint8_t tries : 4;        /* that have failed, unless the task is held (place.c) */
     char rest[];

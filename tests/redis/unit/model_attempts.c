@@ -50,6 +50,7 @@ void offer(struct ref *ref)
 {
     tw__redis_place_offer(all, ref->task, model.now);
     model_line_up(ref, READY, false);
+    ref->order = model.order++;
     ref->filed_ms = model.now;
 }
 
@@ -369,17 +370,13 @@ static struct ref *ready_behind(const struct room *room, int64_t position)
     return first;
 }
 
-/* Puts a task among the ready ones, before the first that waited for a later time, or for the same time and
- * was filed later; behind a hundred tasks at most. */
+/* Puts a task among the ready ones, before the first that became ready later. */
 static void line_up_again(struct room *room, struct ref *ref)
 {
     struct ref *next = ready_behind(room, INT64_MIN);
     ref->filed_ms = model.now;
-    for (unsigned passed = 0; passed < 100 && next != NULL; passed++) {
-        if (next->due > ref->due || (next->due == ref->due && next->order > ref->order))
-            break;
+    while (next != NULL && next->order < ref->order)
         next = ready_behind(room, next->position);
-    }
     if (next == NULL) {
         model_line_up(ref, READY, false);
         return;

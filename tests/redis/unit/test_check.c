@@ -116,6 +116,8 @@ static void a_task_that_is_not_where_it_says_is_seen(void **state)
     BREAK(held->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
     BREAK(late->parked.link.prev, &past->parked.link, "P1: a task in a line");
     BREAK(all->lined_ms, START + 1, "P6: a task in a line is due later");
+    BREAK(queue->back, late, "P7: the task that a queue got back last");
+    BREAK(detached->back, ready, "P7: the task that a queue got back last");
     close_places();
 }
 

@@ -13,6 +13,7 @@
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- the promises of tw__redis_place_take() -------------------------------------------------------------- */
 
@@ -378,7 +379,13 @@ static void tasks_that_became_due_in_a_load_are_sorted_with_the_others(void **st
     close_one(queue);
 }
 
-/* A task that is offered again goes to the place that it had, by its time and its order. */
+/* The ready task behind another one, or the first. */
+static struct tw__redis_task *task_after(struct tw__redis_queue *queue, struct tw__redis_task *task)
+{
+    return tw__redis_task_of_link(task == NULL ? queue->ready.next : task->parked.link.next);
+}
+
+/* A task that is offered again goes to the place that it had, by its order. */
 static void a_task_that_is_offered_again_has_its_place(void **state)
 {
     static const char *const ids[] = {"1", "2", "3", "4", "5", "6"};
@@ -410,22 +417,55 @@ static void a_task_that_is_offered_again_has_its_place(void **state)
     close_one(queue);
 }
 
-static void a_task_that_is_offered_again_passes_a_hundred_at_most(void **state)
+/* The time for which a task waited does not matter, as it may have been filed late. */
+static void a_task_that_was_filed_late_has_its_place_again(void **state)
 {
-    char id[8];
     (void)state;
     struct tw__redis_queue *queue = open_one();
-    struct tw__redis_task *task = put_work(queue, "back", START + 300, START);
-    for (unsigned i = 0; i < 150; i++) {
+    struct tw__redis_task *first = offer("first", START + 20, START + 40),
+                          *late = offer("late", START - 9, START + 40),
+                          *last = offer("last", START + 50, START + 50);
+    tw__redis_place_unfile(all, first);
+    tw__redis_place_unfile(all, late);
+    tw__redis_place_unfile(all, last);
+    tw__redis_place_offer_again(all, last, START + 60);
+    tw__redis_place_offer_again(all, late, START + 60);
+    tw__redis_place_offer_again(all, first, START + 60);
+    assert_ptr_equal(task_after(queue, NULL), first);
+    assert_ptr_equal(task_after(queue, first), late);
+    assert_ptr_equal(task_after(queue, late), last);
+    close_one(queue);
+}
+
+/* Tasks that are given back in order, or in the reverse order, are each a step away from the one before. A
+ * single one in the middle is too far away. */
+static void a_task_that_is_offered_again_passes_ten_thousand_at_most(void **state)
+{
+    enum { MANY = 3 * TW__REDIS_PASSED_MAX, MIDDLE = MANY / 2 };
+    struct tw__redis_task **task = calloc(MANY, sizeof *task);
+    char id[8];
+    (void)state;
+    assert_non_null(task);
+    struct tw__redis_queue *queue = open_one();
+    all->order = UINT32_MAX - MIDDLE; /* so that it wraps */
+    for (unsigned i = 0; i < MANY; i++) {
         snprintf(id, sizeof id, "%u", i);
-        offer(id, START + 1 + i, START + 200);
+        task[i] = offer(id, START + 1 + i, START + 1 + i);
     }
-    tw__redis_place_unfile(all, task);
-    tw__redis_place_offer_again(all, task, START + 300);
-    struct tw__link *link = queue->ready.next;
-    for (unsigned i = 0; i < TW__REDIS_PASSED_MAX; i++)
-        link = link->next;
-    assert_ptr_equal(tw__redis_task_of_link(link), task);
+    for (unsigned i = MIDDLE; i < MANY; i++)
+        tw__redis_place_unfile(all, task[i]);
+    for (unsigned i = MANY; i-- > MIDDLE;)
+        tw__redis_place_offer_again(all, task[i], START + MANY);
+    for (unsigned i = 0; i < MANY; i++)
+        tw__redis_place_unfile(all, task[i]);
+    for (unsigned i = 0; i < MANY; i++)
+        tw__redis_place_offer_again(all, task[i], START + MANY);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_ptr_equal(task_after(queue, i == 0 ? NULL : task[i - 1]), task[i]);
+    tw__redis_place_unfile(all, task[MIDDLE]); /* `back` is the last task by now */
+    tw__redis_place_offer_again(all, task[MIDDLE], START + MANY);
+    assert_ptr_equal(task_after(queue, task[TW__REDIS_PASSED_MAX - 1]), task[MIDDLE]);
+    free(task);
     close_one(queue);
 }
 
@@ -647,7 +687,8 @@ int main(void)
         cmocka_unit_test(a_held_task_comes_next_when_its_target_is_tried),
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),
-        cmocka_unit_test(a_task_that_is_offered_again_passes_a_hundred_at_most),
+        cmocka_unit_test(a_task_that_was_filed_late_has_its_place_again),
+        cmocka_unit_test(a_task_that_is_offered_again_passes_ten_thousand_at_most),
         cmocka_unit_test(stopped_tasks_wait_for_the_end_of_the_pause),
         cmocka_unit_test(a_time_that_had_passed_is_late_from_its_filing),
         cmocka_unit_test(tasks_that_became_due_in_a_load_are_sorted_with_the_others),
