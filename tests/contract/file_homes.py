@@ -65,6 +65,11 @@ class Store:
         tokens = [token for token, in self.open().execute(sql, (name, )).fetchall()]
         return tokens[0] if tokens else None
 
+    def numbers(self):
+        """The numbers of the rows, by ids."""
+        return {shift(name, -BEGIN): number for name, number in self.open().execute(
+            "SELECT CAST(id AS TEXT), seq FROM tw_task")}
+
 
 class Looks:
     """Of a home that finds a task by `look`."""

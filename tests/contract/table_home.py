@@ -73,6 +73,7 @@ class Table(Targets):
     def __enter__(self):
         self.now, self.paused, self.count = BEGIN, False, itertools.count(1)
         self.tasks, self.tokens, self.taken, self.counted = {}, {}, [], collections.Counter()
+        self.filed = set()  # the tasks that were filed, since a walk has compared last
         self.begin_targets()
         return self
 
@@ -109,6 +110,7 @@ class Table(Targets):
     def change(self, name, verb, options=None, payload="", error="", **call):
         """Makes a call on a task. Returns the outcome."""
         task = self.tasks.get(name) or Task({"stage": NONE})
+        was = task["stage"]
         outcome, task.numbers, dead = self.ask(task.numbers, options or {}, {"verb": verb, **call})
         self.tasks[name] = task
         if outcome["filed"] or task["stage"] != FILED:
@@ -119,6 +121,10 @@ class Table(Targets):
         self.counted.update({count: outcome.get(f"tally.{count}", 0) for count in COUNTS})
         if outcome["filed"]:
             task.place = max(task["next_ms"], outcome["filed_ms"]), next(self.count)
+        in_place = was == REPLACED and call.get("conditions", 0) & KEEPDUE
+        stands = verb in (PUT, MOVE) and outcome["reply"] == YES and task["stage"] == REPLACED and not in_place
+        if outcome["filed"] or stands:
+            self.filed.add(name)
         if outcome["renewed"]:
             task.payload = payload
         if outcome["clears_error"]:

@@ -68,6 +68,16 @@ def kept(choices, lacks):
     return [choice for choice in choices if not missing or not re.search(missing, str(choice))]
 
 
+def misnumbered(before, after, filed):
+    """In a file a task that is filed gets a number above all before, and no other change gives it another one.
+    Returns a task of which this is wrong, as a text, or None."""
+    last = max(before.values(), default=0)
+    for name, number in after.items():
+        if number <= last if name in filed or name not in before else number != before[name]:
+            return f"{name} has number {number} after {before}, filed: {filed}"
+    return None
+
+
 class Walks:
     """Of a home: `make` returns one that is new, and `program` is that of table.c."""
 
@@ -141,13 +151,17 @@ class Walks:
         many steps."""
         steps, sends = [], any(line.startswith("send") for line in walk)
         with self.table() as table, self.make() as home:
-            table.token_of = home.token_of
+            table.token_of, numbers = home.token_of, {}
             for line in walk:
                 for step, expected, got in self.play(table, line, sends, home):
                     expected = counted(step, expected, self.lacks)
                     steps.append((step, expected))
                     if is_wrong(step, expected, sorted(got) if step == "scan" else got):
                         return told(steps, len(steps) - 1, got)
+                    before, numbers = numbers, home.numbers()
+                    if found := misnumbered(before, numbers, table.filed):
+                        return told(steps, len(steps) - 1, [*got, found])
+                    table.filed.clear()
         return f"    {len(steps)} steps: expected at least {least}\n" if len(steps) < least else None
 
     def shorten(self, walk, text):
