@@ -399,7 +399,7 @@ int tw__store_end_leases(struct tw__store_db *db, void *arg)
     if (rows == NULL)
         return error;
     tw__store_bind_number(db, rows, 1, tw_store_now());
-    tw__store_bind_number(db, rows, 2, TW__TASK_DROPS_MAX);
+    tw__store_bind_number(db, rows, 2, TW__TASK_PASSED_MAX);
     while (tw__store_db_next(db, rows, "look for leases", &error)) {
         error = end_lease(db, rows, &leases->lapses, died);
         died = *died != NULL ? &(*died)->next : died;

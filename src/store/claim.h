@@ -100,7 +100,7 @@ struct tw__store_leases {
     struct tw__store_lapses lapses;
 };
 
-/* Ends leases that have run out, the first ones, at most TW__TASK_DROPS_MAX; a tw__store_work_fn with a struct
+/* Ends leases that have run out, the first ones, at most TW__TASK_PASSED_MAX; a tw__store_work_fn with a struct
  * tw__store_leases. The caller frees the lapses, also after an error. */
 int tw__store_end_leases(struct tw__store_db *db, void *leases);
 

@@ -19,10 +19,10 @@ enum {
     TW__TASK_PAYLOAD_MAX = 999000000, /* with the id and the target */
     TW__TASK_ERROR_MAX = 4096,        /* of an error; a longer text is cut */
     TW__TASK_TRIES_MAX = 1000000,
-    TW__TASK_LAPSES_MAX = 16,  /* a further lapse kills */
-    TW__TASK_MANY = 10000,     /* tasks of one take, promote, replay or purge */
-    TW__TASK_DROPS_MAX = 1000, /* tasks that one take drops, and leases that it ends */
-    TW__TASK_HUNDREDTHS = 100  /* a factor of 200 doubles */
+    TW__TASK_LAPSES_MAX = 16,   /* a further lapse kills */
+    TW__TASK_MANY = 10000,      /* tasks of one take, promote, replay or purge */
+    TW__TASK_PASSED_MAX = 1000, /* tasks without a call that one take passes over, and leases that it ends */
+    TW__TASK_HUNDREDTHS = 100   /* a factor of 200 doubles */
 };
 
 /* The latest time: the end of the year 9999. */

@@ -123,7 +123,7 @@ static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct
 /* Whether the call may go on with a further task. */
 static bool may_take_more(const struct taking *take)
 {
-    return take->taken < take->count && take->bytes < TAKE_BYTES && take->passed < TW__TASK_DROPS_MAX;
+    return take->taken < take->count && take->bytes < TAKE_BYTES && take->passed < TW__TASK_PASSED_MAX;
 }
 
 /* Gives a ready task to the worker, and adds it to the reply; or passes over it. */
@@ -186,7 +186,7 @@ static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString
         if (may_take_more(take))
             ready += tw__redis_offer_due(queue, take->count - take->taken, now_ms, &take->looks);
     } while (take_of_queue(ctx, take, name, queue, now_ms));
-    bool left = queue->ready_count > 0 && (ready > 0 || take->passed == TW__TASK_DROPS_MAX);
+    bool left = queue->ready_count > 0 && (ready > 0 || take->passed == TW__TASK_PASSED_MAX);
     if (left)
         tw__redis_workers_wake(queue); /* others may wait for its tasks */
     if (left || take->passed > passed || take->looks < looks)

@@ -533,6 +533,19 @@ def test_late_may_leave_out_a_copy_of_a_lease(clock, r):
     assert task(r, "s", "a")["state"] == "leased"
 
 
+@pytest.mark.parametrize("words", [("MAXLATE", 0), ("EVERY", HOUR, "MISSED", "skip")], ids=["dropped", "skipped"])
+def test_a_take_passes_over_a_thousand_tasks(r, words):
+    """They have no call now, and the next take goes on."""
+    pipe = r.pipeline(transaction=False)
+    for number in range(1500):
+        put(pipe, "s", f"{number}", "AT", 1000, *words)
+    put(pipe, "s", "good", "AT", 1000)
+    pipe.execute()
+    wait_ready(r, "s", 1501)
+    assert take(r, "s") == [] and working(r, "s")["ready"] == 501
+    assert take(r, "s")[0].id == "good" and working(r, "s")["ready"] == 0
+
+
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("how", ["RENAME", "RESTORE", "MOVE", "SWAPDB"])
 def test_leases_go_with_the_queue(server, r, state, how):
