@@ -78,8 +78,6 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 {
     struct tw__redis_queue *queue;
     long long done = 0;
-    if (argc < 3)
-        return tw__redis_wrong_arity(ctx);
     if (!are_pairs(ctx, argv + 2, argc - 2) || !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL)
@@ -192,8 +190,6 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     struct tw__redis_queue *queue;
     struct nack nack;
-    if (argc < 4)
-        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) || !read_nack(ctx, argv + 4, argc - 4, &nack) ||
         !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
@@ -220,8 +216,6 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE, NULL),
                                          {.word = NULL}};
     uint64_t lease_ms = 0;
-    if (argc < 4)
-        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "LEASE ms") ||
         !tw__redis_argument_option_ms(ctx, &options[0], &lease_ms) ||

@@ -50,8 +50,6 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT, &limit),
         {.word = "AFTER"},
         {.word = NULL}};
-    if (argc < 2)
-        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n or AFTER id") ||
         (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))

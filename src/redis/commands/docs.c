@@ -8,32 +8,60 @@
 
 #include <string.h>
 
+#include "server/arguments.h"
 #include "server/refused.h"
 
 #define SINCE "1.0.0" /* the first release, which has all these commands; a later command names its own */
 #define O1 "O(1)"
 
-/* ---- commands that write --------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------------------- */
 
-/* They are looked after while the append-only file is loaded, and on a replica. */
-#define WATCHED(name)                                                                                          \
+/* Whether a command has as many arguments as its arity says. If not, replies with an error. A server may keep
+ * an arity of its own, and asks for none while it loads the append-only file. */
+static bool has_arity(RedisModuleCtx *ctx, int argc, int arity)
+{
+    if (RedisModule_IsKeysPositionRequest(ctx) || (arity < 0 ? argc >= -arity : argc == arity))
+        return true;
+    tw__redis_wrong_arity(ctx);
+    return false;
+}
+
+#define CALLED(name, count)                                                                                    \
+    enum { name##_arity = (count) };                                                                           \
+    static int called_##name(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)                          \
+    {                                                                                                          \
+        return has_arity(ctx, argc, name##_arity) ? tw__redis_##name##_command(ctx, argv, argc)                \
+                                                  : REDISMODULE_OK;                                            \
+    }
+/* Commands that write are looked after while the append-only file is loaded, and on a replica. */
+#define WATCHED(name, count)                                                                                   \
+    CALLED(name, count)                                                                                        \
     static int watched_##name(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)                         \
     {                                                                                                          \
-        return tw__redis_refused_watch(ctx, argv, argc, tw__redis_##name##_command);                           \
+        return tw__redis_refused_watch(ctx, argv, argc, called_##name);                                        \
     }
-WATCHED(send)
-WATCHED(put)
-WATCHED(take)
-WATCHED(ack)
-WATCHED(nack)
-WATCHED(touch)
-WATCHED(replay)
-WATCHED(purge)
-WATCHED(pause)
-WATCHED(resume)
-WATCHED(cancel)
-WATCHED(move)
-WATCHED(promote)
+WATCHED(send, -4)
+WATCHED(put, -3)
+WATCHED(take, -2)
+WATCHED(ack, -3)
+WATCHED(nack, -4)
+WATCHED(touch, -4)
+WATCHED(replay, -2)
+WATCHED(purge, -2)
+WATCHED(pause, 2)
+WATCHED(resume, 2)
+WATCHED(cancel, -3)
+WATCHED(move, -3)
+WATCHED(promote, -2)
+CALLED(dead, -2)
+CALLED(get, -3)
+CALLED(len, 2)
+CALLED(next, 2)
+CALLED(scan, -3)
+CALLED(range, -4)
+CALLED(forecast, -2)
+CALLED(info, 2)
+CALLED(top, -1)
 
 /* ---- arguments ------------------------------------------------------------------------------------------- */
 
@@ -131,7 +159,7 @@ static const struct command {
      {
          .summary = "Files a task that the server delivers when it is due, or replaces the task with this id.",
          .complexity = O1,
-         .arity = -4,
+         .arity = send_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE)), SPEC(2, RW(INSERT))),
          .args = ARGS(KEY("queue", 0), KEY("target", 1), ARG("id", STRING), TIME, OPTIONS,
                       GROUP("kind", ONEOF, OPTIONAL, WORD("stream", "STREAM"),
@@ -147,7 +175,7 @@ static const struct command {
      {
          .summary = "Puts a task that workers take when it is due, or replaces the task with this id.",
          .complexity = O1,
-         .arity = -3,
+         .arity = put_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("queue", 0), ARG("id", STRING), TIME, OPTIONS, WORD("payload", "PAYLOAD"),
                       MANY("value", STRING)),
@@ -159,7 +187,7 @@ static const struct command {
      {
          .summary = "Gives ready tasks to a worker for a while, a row for each, or blocks until there is one.",
          .complexity = "O(1) for each task and each queue",
-         .arity = -2,
+         .arity = take_arity,
          .key_specs =
              SPECS({.flags = REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE,
                     .begin_search_type = REDISMODULE_KSPEC_BS_INDEX,
@@ -177,7 +205,7 @@ static const struct command {
      {
          .summary = "Says that the work of leased tasks is done.",
          .complexity = "O(1) for each id",
-         .arity = -3,
+         .arity = ack_arity,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0), GROUP("lease", BLOCK, REDISMODULE_CMD_ARG_MULTIPLE, ARG("id", STRING),
                                              ARG("token", STRING))),
@@ -189,7 +217,7 @@ static const struct command {
      {
          .summary = "Says that an attempt has failed, or gives the task back as if it had not been taken.",
          .complexity = O1,
-         .arity = -4,
+         .arity = nack_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args =
              ARGS(KEY("queue", 0), ARG("id", STRING), ARG("token", STRING), MAYBE("back", "BACK", PURE_TOKEN),
@@ -204,18 +232,18 @@ static const struct command {
      {
          .summary = "Lets a lease end later, or sooner.",
          .complexity = O1,
-         .arity = -4,
+         .arity = touch_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("queue", 0), ARG("id", STRING), ARG("token", STRING), VALUE("ms", "LEASE", INTEGER)),
      }},
     {"tw.dead",
-     tw__redis_dead_command,
+     called_dead,
      "readonly",
      "read slow",
      {
          .summary = "Lists the dead tasks of a queue, in the order of their deaths: a row for each.",
          .complexity = "O(n) with n the number of listed tasks",
-         .arity = -2,
+         .arity = dead_arity,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0), MAYBE("n", "COUNT", INTEGER), MAYBE("id", "AFTER", STRING)),
      }},
@@ -226,7 +254,7 @@ static const struct command {
      {
          .summary = "Lets dead tasks wait again, as if they had just been put.",
          .complexity = "O(n) with n the number of tasks, at most 10,000",
-         .arity = -2,
+         .arity = replay_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(
              KEY("queue", 0), NAMED,
@@ -239,7 +267,7 @@ static const struct command {
      {
          .summary = "Removes dead tasks.",
          .complexity = "O(n) with n the number of tasks, at most 10,000",
-         .arity = -2,
+         .arity = purge_arity,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0), NAMED),
      }},
@@ -250,7 +278,7 @@ static const struct command {
      {
          .summary = "Pauses a queue: it delivers no task, and gives none to workers, until TW.RESUME.",
          .complexity = O1,
-         .arity = 2,
+         .arity = pause_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("queue", 0)),
      }},
@@ -262,7 +290,7 @@ static const struct command {
          .summary = "Ends the pause of a queue.",
          .complexity = "O(1), or at most O(N+M) with N the tasks that wait for the end of the pause and M the "
                        "due tasks of the server",
-         .arity = 2,
+         .arity = resume_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("queue", 0)),
      }},
@@ -273,7 +301,7 @@ static const struct command {
      {
          .summary = "Cancels tasks of a queue.",
          .complexity = "O(1) for each id",
-         .arity = -3,
+         .arity = cancel_arity,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0), MANY("id", STRING)),
      }},
@@ -284,7 +312,7 @@ static const struct command {
      {
          .summary = "Changes the due time of a task.",
          .complexity = O1,
-         .arity = -3,
+         .arity = move_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("queue", 0), ARG("id", STRING), TIME,
                       GROUP("condition", ONEOF, OPTIONAL, WORD("gt", "GT"), WORD("lt", "LT"))),
@@ -298,97 +326,97 @@ static const struct command {
          .complexity =
              "O(n) with n the number of tasks, at most 10,000; ALL ends after 20 ms, and has the cost of "
              "finding them besides, as TW.RANGE",
-         .arity = -2,
+         .arity = promote_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("queue", 0), NAMED),
      }},
     {"tw.get",
-     tw__redis_get_command,
+     called_get,
      "readonly fast",
      "read fast",
      {
          .summary = "Describes tasks: for each id a map, or nil.",
          .complexity = "O(1) for each id",
-         .arity = -3,
+         .arity = get_arity,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0), MANY("id", STRING)),
      }},
     {"tw.len",
-     tw__redis_len_command,
+     called_len,
      "readonly fast",
      "read fast",
      {
          .summary = "Counts the tasks of a queue.",
          .complexity = O1,
-         .arity = 2,
+         .arity = len_arity,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0)),
      }},
     {"tw.next",
-     tw__redis_next_command,
+     called_next,
      "readonly",
      "read slow",
      {
          .summary = "Returns the id and the next time of the waiting task that comes first.",
          .complexity = "O(N) with N the number of tasks of all queues that are due before it, or of all "
                        "tasks of this queue if they are fewer",
-         .arity = 2,
+         .arity = next_arity,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0)),
      }},
     {"tw.scan",
-     tw__redis_scan_command,
+     called_scan,
      "readonly",
      "read slow",
      {
          .summary = "Lists the tasks of a queue in several calls, with a cursor.",
          .complexity = "O(n) for each call with n the COUNT, at most about 20,000; O(N) for all N tasks",
-         .arity = -3,
+         .arity = scan_arity,
          .tips = "nondeterministic_output",
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0), ARG("cursor", INTEGER), MAYBE("n", "COUNT", INTEGER),
                       MAYBE("glob", "MATCH", PATTERN)),
      }},
     {"tw.range",
-     tw__redis_range_command,
+     called_range,
      "readonly",
      "read slow",
      {
          .summary = "Lists the waiting tasks between two times, in order.",
          .complexity =
              "O(N log n) with N as for TW.NEXT up to the last listed task, and n the number of listed tasks",
-         .arity = -4,
+         .arity = range_arity,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0), ARG("from", UNIX_TIME), ARG("to", UNIX_TIME),
                       MAYBE("id", "AFTER", STRING), MAYBE("n", "COUNT", INTEGER)),
      }},
     {"tw.forecast",
-     tw__redis_forecast_command,
+     called_forecast,
      "readonly",
      "read slow",
      {
          .summary = "Counts the waiting tasks that become ready in each coming step of time.",
          .complexity = "O(N) with N the number of tasks within the horizon, or of all tasks of the queue if "
                        "they are fewer",
-         .arity = -2,
+         .arity = forecast_arity,
          .tips = "nondeterministic_output",
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0), MAYBE("ms", "STEP", INTEGER), MAYBE("n", "STEPS", INTEGER)),
      }},
     {"tw.info",
-     tw__redis_info_command,
+     called_info,
      "readonly",
      "read slow",
      {
          .summary = "Describes a queue: a map of its tasks by state, its next time and its counters.",
          .complexity = "as TW.NEXT",
-         .arity = 2,
+         .arity = info_arity,
          .tips = "nondeterministic_output",
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0)),
      }},
     {"tw.top",
-     tw__redis_top_command,
+     called_top,
      "readonly admin",
      "admin slow dangerous",
      {
@@ -396,7 +424,7 @@ static const struct command {
              "Returns a map: a forecast for all queues, the lateness of recent deliveries, and the largest and "
              "the paused queues.",
          .complexity = "O(S + N) with S queues and N tasks, at most 20,000 of each",
-         .arity = -1,
+         .arity = top_arity,
          .tips = "nondeterministic_output",
          .args = ARGS(MAYBE("ms", "STEP", INTEGER), MAYBE("n", "STEPS", INTEGER),
                       MAYBE("queues", "QUEUES", INTEGER)),

@@ -50,8 +50,6 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 {
     struct tw__redis_queue *queue;
     long long cancelled = 0;
-    if (argc < 3)
-        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 1))
         return REDISMODULE_OK;
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
@@ -112,8 +110,6 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_queue *queue;
     uint64_t now_ms, due;
     unsigned condition = 0;
-    if (argc < 3)
-        return tw__redis_wrong_arity(ctx);
     struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, id);
     if (!tw__redis_argument_id(ctx, argv[2], TW__TASK_NAME_MAX) ||

@@ -51,10 +51,6 @@ bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
                           struct tw__redis_named *named, uint64_t *due_ms, struct tw__redis_queue **queue)
 {
     uint64_t now_ms;
-    if (argc < 2) {
-        tw__redis_wrong_arity(ctx);
-        return false;
-    }
     int read = read_named(ctx, argv + 2, argc - 2, named), at = 2 + read, end = at + (due_ms != NULL ? 2 : 0);
     if (read == 0)
         return false;

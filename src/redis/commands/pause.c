@@ -40,11 +40,9 @@ void tw__redis_pause_set(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
     tw__redis_alarm_at(tw__redis_now_ms());
 }
 
-static int handle_pause(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool on)
+static int handle_pause(RedisModuleCtx *ctx, RedisModuleString **argv, bool on)
 {
     struct tw__redis_queue *queue;
-    if (argc != 2)
-        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     bool was = queue != NULL && queue->paused;
@@ -65,11 +63,13 @@ static int handle_pause(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 /* TW.PAUSE queue */
 int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return handle_pause(ctx, argv, argc, true);
+    (void)argc;
+    return handle_pause(ctx, argv, true);
 }
 
 /* TW.RESUME queue */
 int tw__redis_resume_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return handle_pause(ctx, argv, argc, false);
+    (void)argc;
+    return handle_pause(ctx, argv, false);
 }

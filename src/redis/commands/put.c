@@ -199,8 +199,6 @@ static int put_or_send(RedisModuleCtx *ctx, bool send, RedisModuleString **argv,
 {
     struct tw__redis_filing filing;
     int id_at = send ? 3 : 2;
-    if (argc <= id_at)
-        return tw__redis_wrong_arity(ctx);
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[id_at]));
     if (tw__redis_filing_read(ctx, &filing, send, argv, argc))
         file_put(ctx, &filing, hash, send ? "tw.send" : "tw.put");

@@ -133,8 +133,6 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
 int tw__redis_get_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    if (argc < 3)
-        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 1) || !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     uint64_t now_ms = tw__redis_now_ms();
@@ -154,8 +152,7 @@ int tw__redis_get_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 int tw__redis_len_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    if (argc != 2)
-        return tw__redis_wrong_arity(ctx);
+    (void)argc;
     if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     reply_number(ctx, queue == NULL ? 0 : tw__redis_table_count(&queue->tasks) - queue->dead_count);
@@ -166,8 +163,7 @@ int tw__redis_next_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     struct tw__redis_queue *queue;
     struct tw__redis_task *task;
-    if (argc != 2)
-        return tw__redis_wrong_arity(ctx);
+    (void)argc;
     if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     uint64_t now_ms = tw__redis_now_ms();
@@ -226,8 +222,6 @@ int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT, &limit),
         {.word = "AFTER"},
         {.word = NULL}};
-    if (argc < 4)
-        return tw__redis_wrong_arity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or COUNT n") ||
         (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
@@ -319,8 +313,6 @@ int tw__redis_scan_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     uint64_t cursor = 0, count = SCAN_USUAL;
     struct tw__redis_option options[] = {
         {"COUNT", TW__REDIS_COUNT, 1, INT32_MAX, &count, NULL}, {.word = "MATCH"}, {.word = NULL}};
-    if (argc < 3)
-        return tw__redis_wrong_arity(ctx);
     if (!read_cursor(ctx, argv[2], &cursor) ||
         !tw__redis_argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
         !read_match(ctx, &options[1], &scan) || !tw__redis_keys_find(ctx, argv[1], &queue))
@@ -348,8 +340,6 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
         tw__redis_option_of("STEP", TW__REDIS_MS, TW__TASK_IN_STEP, &step),
         tw__redis_option_of("STEPS", TW__REDIS_COUNT, TW__TASK_IN_STEPS, &count),
         {.word = NULL}};
-    if (argc < 2)
-        return tw__redis_wrong_arity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or STEPS n") ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
@@ -402,8 +392,7 @@ int tw__redis_info_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     struct tw__redis_queue *queue;
     uint64_t now_ms = tw__redis_now_ms();
-    if (argc != 2)
-        return tw__redis_wrong_arity(ctx);
+    (void)argc;
     if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL)

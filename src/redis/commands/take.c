@@ -221,8 +221,6 @@ int tw__redis_take_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         tell_keys(ctx, argv, argc);
         return REDISMODULE_OK;
     }
-    if (argc < 2)
-        return tw__redis_wrong_arity(ctx);
     if (!read_take(ctx, &take, argv, argc) || !are_queues(ctx, &take))
         return REDISMODULE_OK;
     enum tw__redis_defer why = tw__redis_gate(ctx);

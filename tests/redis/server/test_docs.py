@@ -110,6 +110,13 @@ def test_arity(server, name):
     assert "wrong number of arguments" not in str(enough)
 
 
+def test_each_arity_stands_once():
+    """No command counts its arguments a second time."""
+    calls = {path.name: path.read_text().count("wrong_arity(")
+             for path in pathlib.Path(ROOT, "src/redis/commands").glob("*.c")}
+    assert {name: count for name, count in calls.items() if count} == {"docs.c": 1}
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_keys_by_position(server, name):
     found = command_info(server, name)
