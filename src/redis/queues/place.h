@@ -6,6 +6,8 @@
 #ifndef TW_REDIS_PLACE_H
 #define TW_REDIS_PLACE_H
 
+#include <task/limits.h>
+
 #include "state.h"
 
 /* Makes the wheels. They count milliseconds of the wall clock, but the wheel of retries those of a monotonic
@@ -22,7 +24,7 @@ enum { TW__REDIS_BACK_MS = 10 };
 enum { TW__REDIS_LEASE_MORE_MS = 1000 };
 
 /* A walk of tw__redis_place_offer_again() passes at most so many ready tasks: the server goes on soon. */
-enum { TW__REDIS_PASSED_MAX = 10000 };
+enum { TW__REDIS_PASSED_MAX = TW__TASK_MANY };
 
 /* The result of tw__redis_place_take(). */
 enum tw__redis_taken {
