@@ -236,15 +236,19 @@ static void no_call_succeeds(struct tw_store *store, const char *expected)
                                      .task = {.queue = "q", .id = tw_text("x"), .due_ms = 5}};
     struct seen seen = {.text = ""};
     uint64_t next_ms, counts[2];
+    int64_t process;
     const int64_t results[] = {
         put(store, "x", 5),
         tw_store_apply(store, &change, 1),
         store_move_at(store, tw_store_named("q", "old"), 7, 0),
+        tw_store_move_in(store, tw_store_named("q", "old"), 7, 0, NULL),
         tw_store_cancel(store, tw_store_named("q", "old"), NULL),
         store_pause(store, "q"),
         store_resume(store, "q"),
         store_restored(store, true),
+        store_restored(store, false),
         store_replay(store, all_of("q"), 5),
+        store_promote(store, all_of("q")),
         store_purge(store, all_of("q"), TW_STORE_TIME_MAX),
         tw_store_get(store, tw_store_named("q", "old"), see, &seen),
         store_scan(store, "q", NULL, see, &seen),
@@ -256,6 +260,7 @@ static void no_call_succeeds(struct tw_store *store, const char *expected)
         tw_store_snapshot(store, fail_in_snapshot, NULL),
         store_is_paused(store, "q"),
         store_is_restored(store),
+        tw_store_runner(store, &process),
         tw_store_flush(store),
     };
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
