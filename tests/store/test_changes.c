@@ -154,6 +154,44 @@ static void each_view_and_each_call_raises_changes(void **state)
     sqlite3_close(writer.db);
 }
 
+/* ---- leases ---------------------------------------------------------------------------------------------- */
+
+/* A bug: no test saw that a take and its answers raise `changes`. */
+static void a_take_and_each_answer_in_sql_raise_changes(void **state)
+{
+#define TAKE "INSERT INTO tw_take(queue, take, lease_ms) VALUES ('q', 'name of it', 60000)"
+#define FOUND " FROM tw_taken WHERE take = 'name of it'"
+    static const char *const answers[] = {
+        "INSERT INTO tw_ack(queue, id, token) SELECT queue, id, token" FOUND,
+        "INSERT INTO tw_nack(queue, id, token) SELECT queue, id, token" FOUND,
+        "INSERT INTO tw_nack(queue, id, token, how) SELECT queue, id, token, 'dead'" FOUND,
+        "INSERT INTO tw_nack(queue, id, token, how) SELECT queue, id, token, 'back'" FOUND,
+        "INSERT INTO tw_touch(queue, id, token, lease_ms) SELECT queue, id, token, 7" FOUND,
+    };
+    sqlite3 *db = other_open(*state);
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'a');"
+                      "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 5)");
+        uint64_t changes = changes_of(db);
+        other_ask(db, TAKE);
+        expect_more(&changes, db, "a take");
+        other_ask(db, TAKE); /* it has its task already */
+        assert_int_equal(changes_of(db), changes);
+        other_ask(db, answers[i]);
+        expect_more(&changes, db, answers[i]);
+    }
+    other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'a')");
+    uint64_t changes = changes_of(db);
+    other_ask(db, TAKE); /* there is no task */
+    assert_int_equal(changes_of(db), changes);
+    other_ask(db, "UPDATE tw_meta SET clock_ms = 253402300799999");
+    other_ask(db, TAKE);
+    expect_more(&changes, db, "new places");
+    sqlite3_close(db);
+#undef TAKE
+#undef FOUND
+}
+
 /* ---- runs ------------------------------------------------------------------------------------------------ */
 
 /* The task "kept" of a run falls due, and its job waits for its answer. */
@@ -238,6 +276,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(each_view_and_each_call_raises_changes),
+        TEST(a_take_and_each_answer_in_sql_raise_changes),
         TEST(each_answer_of_a_run_raises_changes),
         TEST(a_run_that_calls_nothing_raises_changes),
     };
