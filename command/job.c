@@ -217,11 +217,12 @@ const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED])
     return text;
 }
 
-void job_tell_waiting(const char *command, size_t running, bool grace)
+void job_tell_waiting(const char *command, size_t running, bool grace, bool signalled)
 {
     if (running == 0)
         return;
     screen_hide();
-    complain("%s: waiting for %zu running command%s; a second signal%s ends %s", command, running,
-             running == 1 ? "" : "s", grace ? ", or the end of --grace," : "", running == 1 ? "it" : "them");
+    complain("%s: waiting for %zu running command%s; a %ssignal%s ends %s", command, running,
+             running == 1 ? "" : "s", signalled ? "second " : "", grace ? ", or the end of --grace," : "",
+             running == 1 ? "it" : "them");
 }

@@ -51,8 +51,8 @@ bool job_not_yet(int status);
 const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED]);
 
 /* Says that a stop waits for the commands that run, if there are any. `command` begins the line; `grace`: the
- * wait has an end. */
-void job_tell_waiting(const char *command, size_t running, bool grace);
+ * wait has an end; `signalled`: a signal has begun the stop, so that the next one is the second. */
+void job_tell_waiting(const char *command, size_t running, bool grace, bool signalled);
 
 /* The ranges of the options of commands: --jobs, at once; --timeout; --grace and --lease. */
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, JOB_DAY_MS = 86400000 };

@@ -27,13 +27,14 @@ struct run {
     struct children *children; /* NULL: there is no --exec */
     int wake[2];               /* signals and calls write a byte */
     volatile sig_atomic_t signalled;
-    _Atomic bool input_ended; /* each call wakes the loop from now on */
-    _Atomic bool stuck;       /* a line could not be printed */
-    _Atomic bool damaged;     /* the file is, or was replaced */
-    bool failed;              /* lines cannot be put into the file */
-    bool all_read;            /* the last input was read to its end */
-    struct batch_tally lines; /* by their effect, when the engine has stopped */
-    uint64_t replaced;        /* tasks that a later line has replaced, if the engine knows */
+    volatile sig_atomic_t waits; /* the stop waits for commands: a signal ends them */
+    _Atomic bool input_ended;    /* each call wakes the loop from now on */
+    _Atomic bool stuck;          /* a line could not be printed */
+    _Atomic bool damaged;        /* the file is, or was replaced */
+    bool failed;                 /* lines cannot be put into the file */
+    bool all_read;               /* the last input was read to its end */
+    struct batch_tally lines;    /* by their effect, when the engine has stopped */
+    uint64_t replaced;           /* tasks that a later line has replaced, if the engine knows */
 
     /* For an engine whose tasks do not survive the run. */
     FILE *unread;     /* receives the lines that are not read; NULL: they are left in the input */

@@ -34,7 +34,7 @@ static const struct engine *engine;
 static void note_signal(int number)
 {
     int saved = errno;
-    if (run.signalled && signal_hurries(number) && run.children != NULL)
+    if ((run.signalled || run.waits) && signal_hurries(number) && run.children != NULL)
         children_give_up(run.children);
     run.signalled = number;
     calls_wake(&run, true);
@@ -170,16 +170,16 @@ static bool read_input(int count, char **paths)
 
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
-/* The stop waits for the commands that run. */
+/* The stop waits for the commands that run. If the rest goes to standard error, that is to be an input file. */
 static void limit_commands(void)
 {
     if (run.children == NULL)
         return;
     if (options.has_grace)
         children_give_up_after(run.children, options.grace_ms);
-    if (run.signalled) /* if the rest goes to standard error, that is to be an input file */
-        job_tell_waiting(run.unread != NULL && options.rest == NULL ? "# tickwheel run" : COMMAND,
-                         children_running(run.children), options.has_grace);
+    run.waits = true;
+    job_tell_waiting(run.unread != NULL && options.rest == NULL ? "# tickwheel run" : COMMAND,
+                     children_running(run.children), options.has_grace, run.signalled != 0);
 }
 
 static void print_lines(FILE *out)

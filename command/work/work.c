@@ -164,12 +164,20 @@ static void stop(struct worker *worker)
         timers_set(worker->timers, &worker->grace, worker->options->grace_ms);
 }
 
+static void stop_and_tell(struct worker *worker, bool signalled)
+{
+    stop(worker);
+    if (!worker->options->quiet && screen_can_tell())
+        job_tell_waiting(COMMAND, crew_running(worker->crew), worker->options->has_grace, signalled);
+}
+
 /* A user who must mend something need not wait for it with a signal. */
 static void on_failed(void *arg)
 {
     struct worker *worker = arg;
     worker->failed = true;
-    stop(worker);
+    if (!worker->stopping)
+        stop_and_tell(worker, false);
 }
 
 static void on_stop_signal(struct worker *worker, int number)
@@ -183,9 +191,7 @@ static void on_stop_signal(struct worker *worker, int number)
         give_up(worker);
         return;
     }
-    stop(worker);
-    if (!worker->options->quiet && screen_can_tell())
-        job_tell_waiting(COMMAND, crew_running(worker->crew), worker->options->has_grace);
+    stop_and_tell(worker, true);
 }
 
 static void take_signals(struct worker *worker)
