@@ -547,10 +547,22 @@ CREATE TRIGGER tw_nack_insert INSTEAD OF INSERT ON tw_nack BEGIN
     INSERT INTO tw__end SELECT t.seq, t.queue, t.id, CASE WHEN coalesce(NEW.how, 'failed') = 'failed'
                 AND attempt - lapses >= coalesce(t.tries, m.tries) THEN 'dead' ELSE coalesce(NEW.how, 'failed') END,
             0, clock, clock + CAST(NEW.in_ms AS INTEGER),
-            -- At most 4096 bytes, and no part of a character.
-            CAST(substr(CAST(coalesce(NEW.error, '') AS BLOB), 1, (SELECT max(column1)
-                FROM (VALUES (4093), (4094), (4095), (4096))
-                WHERE (substr(CAST(NEW.error AS BLOB), column1 + 1, 1) BETWEEN x'80' AND x'bf') IS NOT 1)) AS TEXT)
+            -- At most 4096 bytes, and no part of a character. A character that is not UTF-8 becomes as many '?' as it
+            -- has bytes, and the text ends before a NUL: other programs have to read the row.
+            (WITH RECURSIVE parts(text, rest) AS (
+                    SELECT iif(plain, kept, ''), iif(plain, '', kept)
+                    FROM (SELECT kept, kept NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*'
+                            AND NOT instr(kept, char(0)) AS plain
+                        FROM (SELECT CAST(substr(CAST(coalesce(NEW.error, '') AS BLOB), 1, (SELECT max(column1)
+                            FROM (VALUES (4093), (4094), (4095), (4096))
+                            WHERE (substr(CAST(NEW.error AS BLOB), column1 + 1, 1) BETWEEN x'80' AND x'bf')
+                                IS NOT 1)) AS TEXT) AS kept))
+                    UNION ALL SELECT text || CASE WHEN hex(substr(rest, 1, 1)) IN (hex(char(unicode(rest))),
+                            'EFBFBE', 'EFBFBF') THEN substr(rest, 1, 1)
+                        ELSE replace(hex(zeroblob(length(CAST(substr(rest, 1, 1) AS BLOB)))), '00', '?') END,
+                        substr(rest, 2)
+                    FROM parts WHERE rest <> '')
+                SELECT text FROM parts WHERE rest = '')
         FROM tw_task t, tw_meta m, tw_clock
         WHERE t.queue = NEW.queue AND t.id = CAST(NEW.id AS BLOB);
 END;

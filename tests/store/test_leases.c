@@ -171,6 +171,36 @@ static void a_long_error_is_cut_between_two_characters(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: a program in another language could not read the row of a task whose error was not UTF-8. */
+static void an_error_that_is_not_utf8_can_be_read(void **state)
+{
+    static const struct {
+        const char *hex, *kept;
+    } errors[] = {
+        {"636166e920e282ac20e282", "caf? \xe2\x82\xac ??"},
+        {"c3a9", "\xc3\xa9"},
+        {"f09f9880efbfbd", "\xf0\x9f\x98\x80\xef\xbf\xbd"},
+        {"efbfbeefbfbf", "\xef\xbf\xbe\xef\xbf\xbf"},
+        {"61c3a9a962", "a???b"},
+        {"eda080", "???"},
+        {"c080", "??"},
+        {"f4908080", "????"},
+        {"80ff", "??"},
+        {"6100ff", "a"},
+    };
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    char values[64];
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        put_once(store, "x");
+        assert_string_equal(take(db), "x");
+        snprintf(values, sizeof values, ", CAST(x'%s' AS TEXT)", errors[i].hex);
+        assert_true(answer(db, "tw_nack", "x", ", error", values));
+        assert_string_equal(other_ask(db, "SELECT error FROM tw_list"), errors[i].kept);
+    }
+    sqlite3_close(db);
+}
+
 /* A take passes over at most so many tasks that have no call now, and the next one goes on. */
 static void assert_passes_over(void *state, const char *options, const char *values)
 {
@@ -739,6 +769,7 @@ int main(int argc, char **argv)
         TEST(each_column_is_checked),
         TEST(values_come_in_several_forms),
         TEST(a_long_error_is_cut_between_two_characters),
+        TEST(an_error_that_is_not_utf8_can_be_read),
         TEST(a_take_drops_a_thousand_tasks),
         TEST(a_take_skips_the_periods_of_a_thousand_tasks),
         TEST(a_lease_without_its_task_ends),
