@@ -61,7 +61,7 @@ CREATE TABLE tw_task(
     jitter INTEGER,                         -- percent by which a wait is shorter or longer
     max_late_ms INTEGER,                    -- a first attempt that is later is not made; NULL: no limit
     error TEXT,                             -- of the last attempt that failed
-    payload BLOB,
+    payload BLOB,                           -- a blob, also if the put had a text, which may be no UTF-8
     UNIQUE (queue, id),
     -- Numbers come before text, and text before blobs. The operator | makes an integer of any value.
     CHECK (queue > '' AND queue < x'' AND length(CAST(queue AS BLOB)) <= 255 AND NOT instr(queue, char(0))),
@@ -361,7 +361,7 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         tries = CAST(NEW.tries AS INTEGER), backoff_ms = CAST(NEW.backoff_ms AS INTEGER),
         factor = CAST(NEW.factor AS REAL), backoff_max_ms = CAST(NEW.backoff_max_ms AS INTEGER),
         jitter = CAST(NEW.jitter AS INTEGER),
-        max_late_ms = CAST(NEW.max_late_ms AS INTEGER), payload = NEW.payload
+        max_late_ms = CAST(NEW.max_late_ms AS INTEGER), payload = CAST(NEW.payload AS BLOB)
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
@@ -590,8 +590,7 @@ END;
 
 -- The tasks for people: ids as text, times of day in UTC. Programs in many languages cannot read a row with a
 -- text that is not UTF-8. So such an id is in hexadecimal, as is an id with a zero byte, and id_form says so.
--- Only C checks the name of a queue, so a name that is not UTF-8 is shown as a blob. A payload is a blob
--- whatever it is: to look whether a long text is UTF-8 takes SQL seconds.
+-- Only C checks the name of a queue, so a name that is not UTF-8 is shown as a blob.
 CREATE VIEW tw_list(queue, id, due, next, state, attempt, error, payload, id_form) AS
     SELECT CASE WHEN queue NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN queue
              WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
@@ -609,8 +608,7 @@ CREATE VIEW tw_list(queue, id, due, next, state, attempt, error, payload, id_for
              THEN 'leased'
              WHEN next_ms <= (SELECT clock FROM tw_clock) THEN 'ready'
              ELSE 'waiting' END,
-        max(attempt, replaced), error,
-        CASE typeof(payload) WHEN 'text' THEN CAST(payload AS BLOB) ELSE payload END, id_form
+        max(attempt, replaced), error, payload, id_form
     FROM (SELECT *,
         CASE WHEN instr(id, x'00') THEN 'hex'
              WHEN CAST(id AS TEXT) NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN 'text'
