@@ -37,8 +37,8 @@
  *             TW_STORE_TIME_MAX. Periods and delays are milliseconds too.
  *   Task      A task is a row of the file. Its queue and its id name it. A queue has a name of 1 to
  *             TW_STORE_QUEUE_MAX bytes of UTF-8 without NUL, and exists as soon as a task names it. An id has
- *             1 to TW_STORE_ID_MAX bytes of any kind, and is unique in its queue. Plain SQL cannot check
- *             UTF-8: a queue that another program has named with other bytes is shown, run, and emptied as each
+ *             1 to TW_STORE_ID_MAX bytes of any kind, and is unique in its queue. If a
+ *             program has written a queue of other bytes to the tables, it is shown, run, and emptied as each
  *             other one.
  *   Revision  A task gets a new revision each time it is filed: by a put, a move, a replay, a promotion, for a
  *             retry, and for its next period. The file never uses a number twice. A put with

@@ -7,8 +7,8 @@
 
 #include "database.h"
 
-/* Checks the size of a queue's name. Plain SQL cannot check that a name is UTF-8, so calls that only read or
- * end something take every name. Returns: 0, or TW_EINVAL with a message. */
+/* Checks the size of a queue's name. A program may have written another name than UTF-8 to the tables, so calls
+ * that only read or end something take every name. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_queue_check(struct tw__store_db *db, const char *queue);
 
 /* The same for a name that goes into the file, which must be UTF-8. */

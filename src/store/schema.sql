@@ -248,7 +248,8 @@ CREATE TRIGGER tw__give_insert INSTEAD OF INSERT ON tw__give BEGIN
         WHERE seq = NEW.seq AND NOT NEW.calls;
 END;
 
--- In the views, numbers may come as text or as reals, as some drivers bind them.
+-- In the views, numbers may come as text or as reals, as some drivers bind them. Names are UTF-8, because programs
+-- in many languages cannot read a row with another text.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
 CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, factor, backoff_max_ms,
@@ -258,8 +259,13 @@ CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, b
 CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     SELECT CASE
         WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
-                OR instr(NEW.queue, char(0)) THEN
-            RAISE(ABORT, 'tw_put: queue: expected text of 1 to 255 bytes without NUL')
+                OR instr(NEW.queue, char(0))
+                OR (NEW.queue GLOB '*[^ -~]*' AND EXISTS (
+                    WITH RECURSIVE parts(one, rest) AS (
+                        SELECT substr(NEW.queue, 1, 1), substr(NEW.queue, 2)
+                        UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
+                    SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))) THEN
+            RAISE(ABORT, 'tw_put: queue: expected UTF-8 text of 1 to 255 bytes without NUL')
         WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 960 THEN
             RAISE(ABORT, 'tw_put: id: expected text or a blob of 1 to 960 bytes')
         WHEN NEW.due_ms IS NULL
@@ -442,10 +448,17 @@ CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
         WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
                 OR instr(NEW.queue, char(0)) THEN
             RAISE(ABORT, 'tw_take: queue: expected text of 1 to 255 bytes without NUL')
-        WHEN typeof(NEW.take) NOT IN ('text', 'blob') OR length(CAST(NEW.take AS BLOB)) NOT BETWEEN 8 AND 255 THEN
-            RAISE(ABORT, 'tw_take: take: expected a random name of 8 to 255 bytes')
-        WHEN typeof(NEW.worker) NOT IN ('text', 'null') OR length(CAST(NEW.worker AS BLOB)) > 255 THEN
-            RAISE(ABORT, 'tw_take: worker: expected text of at most 255 bytes, or NULL')
+        WHEN typeof(NEW.take) NOT IN ('text', 'blob') OR length(CAST(NEW.take AS BLOB)) NOT BETWEEN 8 AND 255
+                OR (typeof(NEW.take) = 'text' AND (NEW.take GLOB '*[^ -~]*' OR instr(NEW.take, char(0)))) THEN
+            RAISE(ABORT, 'tw_take: take: expected a random name, ASCII or a blob of 8 to 255 bytes')
+        WHEN typeof(NEW.worker) NOT IN ('text', 'null') OR length(CAST(NEW.worker AS BLOB)) > 255
+                OR instr(NEW.worker, char(0))
+                OR (NEW.worker GLOB '*[^ -~]*' AND EXISTS (
+                    WITH RECURSIVE parts(one, rest) AS (
+                        SELECT substr(NEW.worker, 1, 1), substr(NEW.worker, 2)
+                        UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
+                    SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))) THEN
+            RAISE(ABORT, 'tw_take: worker: expected UTF-8 text of at most 255 bytes without NUL, or NULL')
         WHEN NEW.lease_ms IS NULL
                 OR NEW.lease_ms NOT IN (CAST(NEW.lease_ms AS INTEGER), CAST(CAST(NEW.lease_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.lease_ms AS INTEGER) NOT BETWEEN 1 AND 4294967295 THEN
@@ -549,20 +562,19 @@ CREATE TRIGGER tw_nack_insert INSTEAD OF INSERT ON tw_nack BEGIN
             0, clock, clock + CAST(NEW.in_ms AS INTEGER),
             -- At most 4096 bytes, and no part of a character. A character that is not UTF-8 becomes as many '?' as it
             -- has bytes, and the text ends before a NUL: other programs have to read the row.
-            (WITH RECURSIVE parts(text, rest) AS (
-                    SELECT iif(plain, kept, ''), iif(plain, '', kept)
-                    FROM (SELECT kept, kept NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*'
-                            AND NOT instr(kept, char(0)) AS plain
-                        FROM (SELECT CAST(substr(CAST(coalesce(NEW.error, '') AS BLOB), 1, (SELECT max(column1)
-                            FROM (VALUES (4093), (4094), (4095), (4096))
-                            WHERE (substr(CAST(NEW.error AS BLOB), column1 + 1, 1) BETWEEN x'80' AND x'bf')
-                                IS NOT 1)) AS TEXT) AS kept))
+            CASE WHEN NEW.error NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' AND NOT instr(NEW.error, char(0))
+                THEN nullif(substr(NEW.error, 1, 4096), '')
+            ELSE (WITH RECURSIVE parts(text, rest) AS (
+                    SELECT '', CAST(substr(CAST(NEW.error AS BLOB), 1, (SELECT max(column1)
+                        FROM (VALUES (4093), (4094), (4095), (4096))
+                        WHERE (substr(CAST(NEW.error AS BLOB), column1 + 1, 1) BETWEEN x'80' AND x'bf')
+                            IS NOT 1)) AS TEXT)
                     UNION ALL SELECT text || CASE WHEN hex(substr(rest, 1, 1)) IN (hex(char(unicode(rest))),
                             'EFBFBE', 'EFBFBF') THEN substr(rest, 1, 1)
                         ELSE replace(hex(zeroblob(length(CAST(substr(rest, 1, 1) AS BLOB)))), '00', '?') END,
                         substr(rest, 2)
                     FROM parts WHERE rest <> '')
-                SELECT text FROM parts WHERE rest = '')
+                SELECT text FROM parts WHERE rest = '') END
         FROM tw_task t, tw_meta m, tw_clock
         WHERE t.queue = NEW.queue AND t.id = CAST(NEW.id AS BLOB);
 END;
@@ -590,7 +602,7 @@ END;
 
 -- The tasks for people: ids as text, times of day in UTC. Programs in many languages cannot read a row with a
 -- text that is not UTF-8. So such an id is in hexadecimal, as is an id with a zero byte, and id_form says so.
--- Only C checks the name of a queue, so a name that is not UTF-8 is shown as a blob.
+-- A queue that is not UTF-8, because somebody has written to the tables, is shown as a blob.
 CREATE VIEW tw_list(queue, id, due, next, state, attempt, error, payload, id_form) AS
     SELECT CASE WHEN queue NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN queue
              WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
