@@ -2,8 +2,8 @@
  *
  * The bytes of an attempt state.
  *
- *     in a task:  first byte 1 | due 8 | token 8 | lease_ms 4 | number 4, whose two highest bits tell has_next
- *                 and has_missed_periods
+ *     in a task:  first byte 1 | due 6 | token 8 | lease_ms 4 | number 3, whose two highest bits tell has_next
+ *                 and has_missed_periods; the lowest byte of a number comes first
  *     elsewhere:  the first number, the same as varints, worker and error, each with its size, `next` if any,
  *                 `missed_periods` if any
  *     first byte: the stage, from FILED on, plus 4 if the lease was renewed, plus 8 for each lapse
@@ -15,6 +15,7 @@
 #include "attempt.h"
 
 #include <base/assert.h>
+#include <endian.h>
 #include <string.h>
 
 enum {
@@ -23,9 +24,13 @@ enum {
     WITH_NEXT = UINT8_MAX + 1,
     WITH_MISSED_PERIODS = 2 * WITH_NEXT
 };
-static const uint32_t HAS_NEXT = UINT32_C(1) << 31, HAS_MISSED_PERIODS = UINT32_C(1) << 30;
+enum { DUE_SIZE = 6, TOKEN_SIZE = 8, LEASE_SIZE = 4, NUMBER_SIZE = 3 };
+static const uint32_t HAS_NEXT = UINT32_C(1) << 23, HAS_MISSED_PERIODS = UINT32_C(1) << 22;
+_Static_assert(1 + DUE_SIZE + TOKEN_SIZE + LEASE_SIZE + NUMBER_SIZE == TW__REDIS_ATTEMPT_SIZE,
+               "no byte is left");
+_Static_assert(TW__TASK_TIME_MAX >> 8 * DUE_SIZE == 0, "each due time fits");
 _Static_assert(LAPSE *(TW__REDIS_LAPSES_LAST + 1) <= UINT8_MAX, "the lapses fit in the first byte");
-_Static_assert(TW__REDIS_BEGUN_MAX < UINT32_C(1) << 30, "the attempts fit below the two bits");
+_Static_assert(TW__REDIS_BEGUN_MAX < UINT32_C(1) << 22, "the attempts fit below the two bits");
 
 void tw__redis_attempt_unbegin(struct tw__redis_attempt *attempt)
 {
@@ -56,31 +61,41 @@ static void set_first(struct tw__redis_attempt *attempt, unsigned first)
     attempt->lapses = first / LAPSE;
 }
 
+static char *put_lowest(char *at, uint64_t number, size_t bytes)
+{
+    uint64_t lowest_first = htole64(number);
+    memcpy(at, &lowest_first, bytes);
+    return at + bytes;
+}
+
+static uint64_t take_lowest(const char **at, size_t bytes)
+{
+    uint64_t lowest_first = 0;
+    memcpy(&lowest_first, *at, bytes);
+    *at += bytes;
+    return le64toh(lowest_first);
+}
+
 void tw__redis_attempt_pack(char *at, const struct tw__redis_attempt *attempt)
 {
     uint32_t number = attempt->number | (attempt->has_next ? HAS_NEXT : 0) |
                       (attempt->has_missed_periods ? HAS_MISSED_PERIODS : 0);
-    *at++ = (char)pack_first(attempt);
-    memcpy(at, &attempt->due, sizeof attempt->due);
-    at += sizeof attempt->due;
-    memcpy(at, &attempt->token, sizeof attempt->token);
-    at += sizeof attempt->token;
-    memcpy(at, &attempt->lease_ms, sizeof attempt->lease_ms);
-    at += sizeof attempt->lease_ms;
-    memcpy(at, &number, sizeof number);
+    TW_ASSERT(attempt->due <= TW__TASK_TIME_MAX && attempt->number <= TW__REDIS_BEGUN_MAX);
+    at = put_lowest(at, pack_first(attempt), 1);
+    at = put_lowest(at, attempt->due, DUE_SIZE);
+    at = put_lowest(at, attempt->token, TOKEN_SIZE);
+    at = put_lowest(at, attempt->lease_ms, LEASE_SIZE);
+    put_lowest(at, number, NUMBER_SIZE);
 }
 
 struct tw__redis_attempt tw__redis_attempt_unpack(const char *at)
 {
     struct tw__redis_attempt attempt = {0};
-    set_first(&attempt, (uint8_t)*at++);
-    memcpy(&attempt.due, at, sizeof attempt.due);
-    at += sizeof attempt.due;
-    memcpy(&attempt.token, at, sizeof attempt.token);
-    at += sizeof attempt.token;
-    memcpy(&attempt.lease_ms, at, sizeof attempt.lease_ms);
-    at += sizeof attempt.lease_ms;
-    memcpy(&attempt.number, at, sizeof attempt.number);
+    set_first(&attempt, (unsigned)take_lowest(&at, 1));
+    attempt.due = take_lowest(&at, DUE_SIZE);
+    attempt.token = take_lowest(&at, TOKEN_SIZE);
+    attempt.lease_ms = (uint32_t)take_lowest(&at, LEASE_SIZE);
+    attempt.number = (uint32_t)take_lowest(&at, NUMBER_SIZE);
     attempt.has_next = (attempt.number & HAS_NEXT) != 0;
     attempt.has_missed_periods = (attempt.number & HAS_MISSED_PERIODS) != 0;
     attempt.number &= ~(HAS_NEXT | HAS_MISSED_PERIODS);

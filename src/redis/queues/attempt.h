@@ -54,7 +54,7 @@ enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
 
 /* The bytes of an attempt state without its two strings, as they lie in a task; the stages that the first byte
  * tells: all but NONE. */
-enum { TW__REDIS_ATTEMPT_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t), TW__REDIS_STAGES = 4 };
+enum { TW__REDIS_ATTEMPT_SIZE = 22, TW__REDIS_STAGES = 4 };
 
 /* The time for which a task was filed before its first attempt, or before the one that is under way. */
 static inline uint64_t tw__redis_attempt_before(const struct tw__redis_attempt *attempt)

@@ -2,13 +2,13 @@
  *
  * A task: one block of memory that holds its timer, its id and its payload, unless it shares the payload.
  *
- *     [ timer, or place in a line, 32 | route 4 | order 4 | place 1 | attempt state 25 if it has one
+ *     [ timer, or place in a line, 32 | route 4 | order 4 | place 1 | attempt state 22 if it has one
  *       | every 8, times 8 if it repeats | id size, id | count, size, bytes ...
  *       | worker size, worker | error size, error if it has an attempt state | next if that is not due
  *       | missed periods if its call has any ]
  *
  * Sizes are varints (bytes.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
- * each string of the payload. An attempt state (attempt.h) adds 27 bytes, the worker's name and the last error,
+ * each string of the payload. An attempt state (attempt.h) adds 24 bytes, the worker's name and the last error,
  * and a few bytes more for a leased task that did not wait for its due time before, or whose call stands for
  * further periods. In place of a payload that is shared stands its address, aligned.
  */
