@@ -411,34 +411,55 @@ class Packed:
         return self.packed[self.at - size:self.at]
 
 
+def as_bytes(word):
+    return word if isinstance(word, bytes) else word.encode("utf-8", "surrogateescape")
+
+
+def fired_form(words):
+    """Returns the name of the form of a TW.FIRED; None for another command. Two forms have no word."""
+    if as_bytes(words[0]) != b"TW.FIRED":
+        return None
+    form = as_bytes(words[2])
+    return form.decode() if form[:1].isupper() else "PUT" if form[1:2] == b"\0" else "CHANGES"
+
+
+def outcomes(commands):
+    """Returns the queue and the form of each TW.FIRED. No other commands are there but MULTI and EXEC."""
+    return [(words[1], fired_form(words)) for words in commands if words[0] not in ("MULTI", "EXEC")]
+
+
 def logged_task(words):
-    """Returns the task of a TW.FIRED PUT as a dict. The head of src/redis/queues/chunk.c has its bytes."""
-    name, queue, form, chunk, *payload = [
-        word if isinstance(word, bytes) else word.encode("utf-8", "surrogateescape") for word in words]
-    assert (name, form) == (b"TW.FIRED", b"PUT"), words
+    """Returns the task of a TW.FIRED that brings one as a dict. The head of src/redis/queues/chunk.c has its
+    bytes."""
+    assert fired_form(words) == "PUT", words
+    queue, chunk, *values = map(as_bytes, words[1:])
     packed = Packed(chunk)
     assert packed.numbers(2) == [FORMAT_NUMBER, 0]  # The second one is the number of the route.
     kind, _, _, _ = packed.numbers(4)
     target = "" if kind == 3 else packed.string().decode()
     packed.numbers(5)  # TRIES, BACKOFF, JITTER
     due, flags = packed.numbers(2)
-    assert flags in (8, 9), "the task has an attempt state, or its payload is not beside it"
-    every, times = packed.numbers(2) if flags == 9 else (0, 1)
-    return {"queue": queue.decode(), "id": packed.string().decode(), "due": due, "target": target,
-            "every": every, "times": times, "payload": [value.decode() for value in payload]}
+    assert flags & ~9 == 0, "the task has an attempt state, or shares its payload"
+    every, times = packed.numbers(2) if flags & 1 else (0, 1)
+    name = packed.string().decode()
+    if flags & 8 == 0:  # The payload is in the chunk, and not beside it.
+        inside = Packed(packed.string())
+        values = [inside.string() for _ in range(inside.number())]
+    return {"queue": queue.decode(), "id": name, "due": due, "target": target,
+            "every": every, "times": times, "payload": [value.decode() for value in values]}
 
 
 def logged_kinds(changes):
-    """Returns the numbers of the kinds of changes in the bytes of a TW.FIRED CHANGES. The heads of
+    """Returns the numbers of the kinds of changes in the changes of a TW.FIRED. The heads of
     src/redis/queues/change.c and attempt.c have the bytes."""
     packed, kinds = Packed(changes), []
     assert packed.number() == FORMAT_NUMBER
     while packed.left():
         kinds.append(packed.number())
-        for _ in range(2 if kinds[-1] == 1 else 1):
+        for _ in range(2 if kinds[-1] == 2 else 1):
             packed.string()
-        packed.numbers({0: 1, 1: 1, 2: 0, 3: 2, 4: 1, 5: 1}[kinds[-1]])  # times
-        if kinds[-1] <= 1:  # an attempt state
+        packed.numbers({1: 1, 2: 1, 3: 0, 4: 2, 5: 1, 6: 1}[kinds[-1]])  # times
+        if kinds[-1] <= 2:  # an attempt state
             first, *_ = packed.numbers(5)
             packed.string(), packed.string()
             packed.numbers(bool(first & 256) + bool(first & 512))

@@ -439,10 +439,10 @@ static const struct command {
          .arity = -1,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0),
-                      GROUP("kind", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT"),
-                            WORD("changes", "CHANGES"), WORD("put", "PUT"), WORD("renew", "RENEW"),
+                      GROUP("kind", ONEOF, OPTIONAL, WORD("once", "ONCE"), WORD("next", "NEXT"),
+                            WORD("renew", "RENEW"), WORD("pause", "PAUSE"), WORD("resume", "RESUME"),
                             WORD("nothing", "NOTHING")),
-                      ARGUMENT("id", STRING, NULL, REDISMODULE_CMD_ARG_MULTIPLE | OPTIONAL)),
+                      ARGUMENT("argument", STRING, NULL, REDISMODULE_CMD_ARG_MULTIPLE | OPTIONAL)),
      }},
     {"tw.load",
      tw__redis_load_command,
@@ -485,9 +485,6 @@ int tw__redis_commands_register(RedisModuleCtx *ctx)
     /* Redis 7.2 and later. Redis 7.0 puts the commands of modules into no category. */
     int (*set_categories)(RedisModuleCommand *, const char *) = NULL;
     RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
-    tw__redis_shared.put = RedisModule_CreateString(NULL, "PUT", strlen("PUT"));
-    tw__redis_shared.renew = RedisModule_CreateString(NULL, "RENEW", strlen("RENEW"));
-    tw__redis_shared.changes = RedisModule_CreateString(NULL, "CHANGES", strlen("CHANGES"));
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         const struct command *command = &commands[i];
         if (register_command(ctx, command) != REDISMODULE_OK)

@@ -29,11 +29,12 @@
 
 enum { REPLY_MAX = 320 };
 
-/* An outcome, with its arguments from argv[3] on. */
+/* An outcome. */
 struct fired {
+    RedisModuleString *name;       /* of the queue */
     struct tw__redis_queue *queue; /* NULL: there is none */
-    RedisModuleString **argv;
-    int argc;
+    RedisModuleString **args;      /* behind the word of its form */
+    int count;
     const char *misfit; /* why it does not fit the queue, or NULL */
 };
 
@@ -98,8 +99,8 @@ static bool refuse_form(RedisModuleCtx *ctx, RedisModuleString *form)
     char shown[TW__REDIS_SHOWN_MAX];
     return refuse_log(
         ctx,
-        "the outcome is '%s': expected ONCE id ..., NEXT id due times ..., CHANGES bytes, PUT chunk value ..., "
-        "RENEW chunk value ..., PAUSE or RESUME; the version that wrote it can read it",
+        "the outcome is '%s': expected ONCE id ..., NEXT id due times ..., RENEW chunk ..., PAUSE, RESUME, a "
+        "chunk or changes; the version that wrote it can read it",
         tw__redis_string_shown(form, shown));
 }
 
@@ -175,8 +176,8 @@ static bool next_period(RedisModuleCtx *ctx, struct fired *fired, RedisModuleStr
 static bool fired_next(RedisModuleCtx *ctx, struct fired *fired)
 {
     bool good = true;
-    for (int i = 3; i < fired->argc && good; i += 3)
-        good = next_period(ctx, fired, fired->argv + i, tw__redis_now_ms());
+    for (int i = 0; i < fired->count && good; i += 3)
+        good = next_period(ctx, fired, fired->args + i, tw__redis_now_ms());
     return good;
 }
 
@@ -185,8 +186,8 @@ static bool fired_once(RedisModuleCtx *ctx, struct fired *fired)
 {
     uint64_t hash;
     (void)ctx;
-    for (int i = 3; i < fired->argc; i++) {
-        struct tw__redis_task *task = delivered_task(fired->queue, fired->argv[i], &hash, &fired->misfit);
+    for (int i = 0; i < fired->count; i++) {
+        struct tw__redis_task *task = delivered_task(fired->queue, fired->args[i], &hash, &fired->misfit);
         if (task != NULL)
             tw__redis_queue_remove(fired->queue, task, hash);
     }
@@ -216,10 +217,10 @@ static bool was_read(bool good, const struct tw__redis_fault *fault, const char 
 static bool fired_changes(RedisModuleCtx *ctx, struct fired *fired)
 {
     struct tw__redis_fault fault;
-    struct tw__redis_bytes changes = tw__redis_string_bytes(fired->argv[3]);
+    struct tw__redis_bytes changes = tw__redis_string_bytes(fired->args[0]);
     bool good = tw__redis_change_read(fired->queue, changes, tw__redis_clock_now(ctx), &fault);
     tw__redis_alarm_next();
-    return was_read(good, &fault, &fired->misfit) || refuse_damaged(ctx, fired->argv[1], &fault);
+    return was_read(good, &fault, &fired->misfit) || refuse_damaged(ctx, fired->name, &fault);
 }
 
 /* Reads a chunk into the queue of a key, or into a new queue if it is NULL. A new one is kept if tasks have
@@ -249,11 +250,11 @@ static struct tw__redis_bytes value_at(void *arg, uint32_t i)
 static bool read_task(RedisModuleCtx *ctx, struct fired *fired, bool renews)
 {
     struct tw__redis_fault fault;
-    struct tw__redis_bytes chunk = tw__redis_string_bytes(fired->argv[3]);
+    struct tw__redis_bytes chunk = tw__redis_string_bytes(fired->args[0]);
     struct tw__redis_logged logged = {
-        .renews = renews, .count = (uint32_t)fired->argc - 4, .string = value_at, .arg = fired->argv + 4};
-    bool good = load_chunk(ctx, fired->argv[1], fired->queue, chunk, &logged, &fault);
-    return was_read(good, &fault, &fired->misfit) || refuse_damaged(ctx, fired->argv[1], &fault);
+        .renews = renews, .count = (uint32_t)fired->count - 1, .string = value_at, .arg = fired->args + 1};
+    bool good = load_chunk(ctx, fired->name, fired->queue, chunk, &logged, &fault);
+    return was_read(good, &fault, &fired->misfit) || refuse_damaged(ctx, fired->name, &fault);
 }
 
 /* A task was put or sent. */
@@ -275,7 +276,7 @@ static bool turn_pause(RedisModuleCtx *ctx, struct fired *fired, bool on)
     if (on == was)
         fired->misfit = on ? "it is paused" : "it is not paused";
     else
-        tw__redis_pause_set(ctx, fired->argv[1], fired->queue, on);
+        tw__redis_pause_set(ctx, fired->name, fired->queue, on);
     return true;
 }
 
@@ -291,9 +292,13 @@ static bool fired_resume(RedisModuleCtx *ctx, struct fired *fired)
 
 /* ---- the forms ------------------------------------------------------------------------------------------- */
 
-/* The forms of an outcome. A golden file has each of them (tests/redis/server/golden). */
+/* The forms of an outcome. A golden file has each of them (tests/redis/server/golden). The two that most
+ * commands write have no word, as each argument costs the server as much as a tenth of a TW.CANCEL. Their first
+ * argument begins with the number of a format, which is no capital letter, and the next number tells both
+ * apart. */
 static const struct form {
-    const char *word;
+    const char *name;
+    bool has_word;    /* the name stands before the arguments */
     int least, most;  /* arguments */
     int multiple;     /* their number is a multiple of it */
     bool is_packed;   /* the first one begins with the number of its format */
@@ -301,24 +306,42 @@ static const struct form {
     /* Makes the changes. Returns false after an error reply. */
     bool (*make)(RedisModuleCtx *ctx, struct fired *fired);
 } forms[] = {
-    {"ONCE", 1, INT_MAX, 1, false, true, fired_once},   /* id [id ...] */
-    {"NEXT", 3, INT_MAX, 3, false, true, fired_next},   /* id due times [id due times ...] */
-    {"CHANGES", 1, 1, 1, true, true, fired_changes},    /* bytes (queues/change.c) */
-    {"PUT", 1, INT_MAX, 1, true, false, fired_put},     /* chunk value [value ...]; without one it is damaged */
-    {"RENEW", 1, INT_MAX, 1, true, false, fired_renew}, /* chunk [value ...] */
-    {"PAUSE", 0, 0, 1, false, false, fired_pause},      /* it begins */
-    {"RESUME", 0, 0, 1, false, false, fired_resume},    /* it ends */
+    {"ONCE", true, 1, INT_MAX, 1, false, true, fired_once},   /* id [id ...] */
+    {"NEXT", true, 3, INT_MAX, 3, false, true, fired_next},   /* id due times [id due times ...] */
+    {"CHANGES", false, 1, 1, 1, true, true, fired_changes},   /* bytes (queues/change.c) */
+    {"PUT", false, 1, INT_MAX, 1, true, false, fired_put},    /* chunk [value ...] */
+    {"RENEW", true, 1, INT_MAX, 1, true, false, fired_renew}, /* chunk [value ...] */
+    {"PAUSE", true, 0, 0, 1, false, false, fired_pause},      /* it begins */
+    {"RESUME", true, 0, 0, 1, false, false, fired_resume},    /* it ends */
 };
 
-/* Returns the form that the arguments have, or NULL. */
-static const struct form *form_of(RedisModuleString **argv, int argc)
+static bool is_word(RedisModuleString *argument)
 {
-    int count = argc - 3;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (tw__redis_argument_is(argv[2], forms[i].word))
-            return count >= forms[i].least && count <= forms[i].most && count % forms[i].multiple == 0
-                       ? &forms[i]
-                       : NULL;
+    struct tw__redis_bytes bytes = tw__redis_string_bytes(argument);
+    return bytes.size > 0 && bytes.at[0] >= 'A' && bytes.at[0] <= 'Z';
+}
+
+/* Whether an outcome with this first argument, which is a word or not, has a form. */
+static bool has_form(RedisModuleString *first, bool word, const struct form *form)
+{
+    if (word || form->has_word)
+        return word && form->has_word && tw__redis_argument_is(first, form->name);
+    return tw__redis_chunk_is(tw__redis_string_bytes(first)) == (form->make == fired_put);
+}
+
+/* Returns the form that the arguments have, or NULL. Goes behind its word. */
+static const struct form *take_form(struct fired *fired)
+{
+    RedisModuleString *first = fired->args[0];
+    bool word = is_word(first);
+    fired->args += word;
+    fired->count -= word;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const struct form *form = &forms[i];
+        if (has_form(first, word, form) && fired->count >= form->least && fired->count <= form->most &&
+            fired->count % form->multiple == 0)
+            return form;
+    }
     return NULL;
 }
 
@@ -331,23 +354,26 @@ static void fire_changes(RedisModuleCtx *ctx, const struct form *form, struct fi
         return;
     RedisModule_ReplicateVerbatim(ctx);
     if (fired->misfit != NULL)
-        reply_misfit(ctx, fired->argv[1], fired->misfit);
+        reply_misfit(ctx, fired->name, fired->misfit);
     else
         RedisModule_ReplyWithSimpleString(ctx, "OK");
 }
 
 /* Returns the form of an outcome, whose queue it has opened, or NULL after an error reply. */
-static const struct form *open_fired(RedisModuleCtx *ctx, struct fired *fired)
+static const struct form *open_fired(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                                     struct fired *fired)
 {
-    RedisModuleString **argv = fired->argv;
     const struct form *form = NULL;
     if (!is_internal(ctx, "TW.FIRED"))
         return NULL;
-    if (fired->argc < 3)
-        refuse_count(ctx, "TW.FIRED", fired->argc, "at least 2, a queue and an outcome");
-    else if ((form = form_of(argv, fired->argc)) == NULL)
+    if (argc < 3) {
+        refuse_count(ctx, "TW.FIRED", argc, "at least 2, a queue and an outcome");
+        return NULL;
+    }
+    *fired = (struct fired){.name = argv[1], .args = argv + 2, .count = argc - 2};
+    if ((form = take_form(fired)) == NULL)
         refuse_form(ctx, argv[2]);
-    else if (form->is_packed && !is_format(ctx, argv[1], argv[3]))
+    else if (form->is_packed && !is_format(ctx, argv[1], fired->args[0]))
         form = NULL;
     if (form == NULL || tw__redis_keys_open(ctx, argv[1], &fired->queue))
         return form;
@@ -360,11 +386,11 @@ static const struct form *open_fired(RedisModuleCtx *ctx, struct fired *fired)
 /* TW.FIRED queue form ..., and TW.FIRED queue NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct fired fired = {.argv = argv, .argc = argc};
+    struct fired fired;
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
-    const struct form *form = open_fired(ctx, &fired);
+    const struct form *form = open_fired(ctx, argv, argc, &fired);
     if (form == NULL)
         return REDISMODULE_OK;
     fire_changes(ctx, form, &fired);

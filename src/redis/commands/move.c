@@ -3,7 +3,7 @@
  * TW.CANCEL and TW.MOVE.
  *
  * Each command that writes reads all its arguments first, so that an error changes nothing. The outcome is
- * replicated as TW.FIRED CHANGES: the tasks that are gone, and the task that waits for another time.
+ * replicated as changes: the tasks that are gone, and the task that waits for another time.
  *
  * With millions of tasks the neighbours of a task in the wheel are in no cache. So a command prefetches them
  * before it writes the log, and changes the wheel after that.

@@ -2,18 +2,18 @@
  *
  * TW.PUT, a task for workers, and TW.SEND, a task with a target. Both read all their arguments first
  * (options.c), so that an error changes nothing. The log gets the outcome in one form for both: the task that
- * was filed, with its final id, its times and all its options, as a chunk (queues/chunk.c), and its payload
- * behind that:
+ * was filed, with its final id, its times, all its options and its payload, as a chunk (queues/chunk.c):
  *
- *     TW.FIRED queue PUT chunk value [value ...]       the task takes the place of a task with its id
- *     TW.FIRED queue RENEW chunk value [value ...]     KEEPDUE renews the task with its id in its place
+ *     TW.FIRED queue chunk [value ...]           the task takes the place of a task with its id
+ *     TW.FIRED queue RENEW chunk [value ...]     KEEPDUE renews the task with its id in its place
  *
  * Conditions and KEEPDUE have been decided by then. Example: at 1795312608500 a worker has the task t, which
- * runs once. TW.PUT s t IN 500 KEEPDUE PAYLOAD v is logged as a PUT of a task t that is due at 1795312608500.
+ * runs once. TW.PUT s t IN 500 KEEPDUE PAYLOAD v is logged as a task t that is due at 1795312608500.
  *
  * Whether an attempt of the task with this id is under way, so that the new task stands behind it, is not
- * logged: all beginnings and ends of attempts are, so the reader of the log has the same attempt. The payload
- * is not in the chunk, because then a large payload would be copied twice more.
+ * logged: all beginnings and ends of attempts are, so the reader of the log has the same attempt. A small
+ * payload is in the chunk, because the server spends much on each argument. A large one is beside it, because
+ * it would be copied twice more.
  */
 #include "commands.h"
 
@@ -71,20 +71,29 @@ static struct tw__redis_task *make_task(const struct tw__redis_filing *filing, s
     return tw__redis_task_new(&plan, &tw__redis_shared.queues->memory);
 }
 
+/* `values` is how many strings of the payload stand beside the chunk: all or none. */
+static void replicate_task(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
+                           const struct tw__redis_buffer *chunk, size_t values)
+{
+    if (filing->how == TW__TASK_KEEPDUE_IN_PLACE)
+        RedisModule_Replicate(ctx, "TW.FIRED", values > 0 ? "scbv" : "scb", filing->queue, "RENEW", chunk->at,
+                              chunk->size, filing->payload, values);
+    else
+        RedisModule_Replicate(ctx, "TW.FIRED", values > 0 ? "sbv" : "sb", filing->queue, chunk->at, chunk->size,
+                              filing->payload, values);
+}
+
 /* Logs a task that is filed with this route, or is about to be. */
 static void log_task(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
                      const struct tw__redis_task *task, struct tw__redis_route *route)
 {
-    bool renews = filing->how == TW__TASK_KEEPDUE_IN_PLACE;
     struct tw__redis_buffer *chunk = tw__redis_log_open(ctx);
     if (chunk == NULL) {
         tw__redis_log_close(ctx, filing->queue, NULL);
         return;
     }
-    tw__redis_chunk_put(chunk, task, route);
-    RedisModule_Replicate(ctx, "TW.FIRED", "ssbv", filing->queue,
-                          renews ? tw__redis_shared.renew : tw__redis_shared.put, chunk->at, chunk->size,
-                          filing->payload, (size_t)filing->payload_count);
+    bool beside = tw__redis_chunk_put(chunk, task, route);
+    replicate_task(ctx, filing, chunk, beside ? (size_t)filing->payload_count : 0);
     tw__redis_buffer_reset(chunk, &tw__redis_shared.queues->memory);
 }
 

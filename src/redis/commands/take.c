@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.TAKE gives ready tasks to a worker. What it changes is replicated as TW.FIRED CHANGES: the token, the end
+ * TW.TAKE gives ready tasks to a worker. What it changes is replicated as changes: the token, the end
  * of the lease and the attempt of each task, in one transaction with the reply.
  *
  * A worker gets each task that is due, also if no tick has reached it yet. So the call makes due tasks of its

@@ -2,7 +2,7 @@
  *
  * A delivered task stays in its queue while a few more tasks are delivered. Meanwhile the memory that its
  * removal touches is prefetched. At the end of the batch TW.FIRED names the tasks that have left (ONCE), the
- * tasks that are due again (NEXT), and the tasks that were leased anew, have failed or have died (CHANGES),
+ * tasks that are due again (NEXT), and the tasks that were leased anew, have failed or have died (changes),
  * queue by queue.
  *
  * RedisModule_Call() can run other modules' keyspace handlers, and so can opening an expired key or sending

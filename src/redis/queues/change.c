@@ -3,12 +3,15 @@
  * Changes of the attempt states of tasks, as bytes: the number of the format (format.h), and then changes to
  * the end. All numbers are varints (bytes.h).
  *
- *     attempt: 0, id size, id, time, attempt state
- *     copy:    1, id size, id of the task that goes on, new id size, new id, time of death, attempt state
- *     gone:    2, id size, id
- *     next:    3, id size, id, due, times (0 means for ever)
- *     anew:    4, id size, id, due
- *     back:    5, id size, id, time
+ *     attempt: 1, id size, id, time, attempt state
+ *     copy:    2, id size, id of the task that goes on, new id size, new id, time of death, attempt state
+ *     gone:    3, id size, id
+ *     next:    4, id size, id, due, times (0 means for ever)
+ *     anew:    5, id size, id, due
+ *     back:    6, id size, id, time
+ *
+ * No change is 0, because a chunk has 0 behind the format (chunk.c). So the log needs no word to tell both
+ * apart.
  *
  * The time is the one for which the task is filed: the end of its lease, its next attempt, its death. attempt.c
  * has the bytes of an attempt state. A copy is the dead copy of a period: its series goes on.
@@ -20,7 +23,7 @@
 #include "queue.h"
 #include "route.h"
 
-enum { OF_ATTEMPT, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
+enum { OF_ATTEMPT = 1, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
@@ -229,6 +232,9 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
     struct tw__redis_reader reader = tw__redis_format_open(bytes);
     while (reader.at != NULL && reader.at < reader.end)
         switch (tw__redis_reader_number(&reader, OF_BACK)) {
+        case OF_ATTEMPT:
+            take_attempt(queue, &reader, now_ms);
+            break;
         case OF_DEAD_COPY:
             take_dead_copy(queue, &reader);
             break;
@@ -244,8 +250,8 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
         case OF_BACK:
             take_unbegun(queue, &reader, now_ms);
             break;
-        default: /* OF_ATTEMPT, and a fault */
-            take_attempt(queue, &reader, now_ms);
+        default: /* 0, also after a fault */
+            reader.at = NULL;
         }
     if (reader.at == NULL)
         reader.fault.misfit = NULL; /* the damage is what counts */

@@ -12,11 +12,12 @@
  *             rest. Example: for the task x@1700000060000, the numbers 10 and 5 and the bytes 00000 name the
  *             task x@1700000000000
  *
- *     task whose payload the log has beside the chunk: nothing in place of the payload
+ *     task of the log whose payload is beside the chunk, as it is large: nothing in place of the payload
  *
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
  *             the route follows it: kind, missed, maxlen, max_late; target size and target, if it has one;
- *             tries, first_ms, factor, max_ms, jitter (101: as the settings say); wait, [next_try]
+ *             tries, first_ms, factor, max_ms, jitter (101: as the settings say); wait, [next_try]. The first
+ *             route of a chunk is 0, and no change is (change.c)
  *     missed: the policy for missed periods; max_late is the limit plus 1, or 0 without one
  *
  *     wait:   the last wait for the target, since it has refused a task; 0 without one. A put's log has none
@@ -184,17 +185,29 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
     return true;
 }
 
-void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_task *task,
+bool tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_task *task,
                          struct tw__redis_route *route)
 {
     struct tw__redis_chunks chunks = {.queues = route->queue->queues, .buffer = *buffer};
     uint32_t routes = 0;
     chunks.buffer.size = 0;
+    struct tw__redis_bytes payload = tw__redis_task_packed(task);
+    bool beside = payload.size > TW__REDIS_CHUNK_PAYLOAD;
     chunks.queues->chunks++;
     put_number(&chunks, TW__REDIS_FORMAT_NUMBER);
     put_route(&chunks, route, &routes);
-    put_head(&chunks, task, 0, BESIDE);
+    put_head(&chunks, task, 0, beside ? BESIDE : 0);
+    if (!beside)
+        put_bytes(&chunks, payload);
     *buffer = chunks.buffer;
+    return beside;
+}
+
+bool tw__redis_chunk_is(struct tw__redis_bytes bytes)
+{
+    struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
+    tw__redis_reader_number(&reader, UINT64_MAX); /* the format */
+    return tw__redis_reader_number(&reader, UINT64_MAX) == 0 && reader.at != NULL;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------- */

@@ -23,10 +23,15 @@ void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__red
 bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes);
 void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
 
-/* For the log: writes a chunk of one task, without its payload, in place of what is in the buffer. The task
- * need not be in a queue yet, and the route is the one that it has or will have. */
-void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_task *task,
+/* For the log: writes a chunk of one task in place of what is in the buffer. The task need not be in a queue
+ * yet, and the route is the one that it has or will have. Returns whether the payload is to stand beside the
+ * chunk, because it has more bytes than TW__REDIS_CHUNK_PAYLOAD. */
+enum { TW__REDIS_CHUNK_PAYLOAD = 512 };
+bool tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_task *task,
                          struct tw__redis_route *route);
+
+/* Whether bytes, of any format, are a chunk, and not changes (change.h). */
+bool tw__redis_chunk_is(struct tw__redis_bytes bytes);
 
 /* How the log has a task that was put or sent. */
 struct tw__redis_logged {

@@ -67,7 +67,7 @@ struct tw__redis_buffer *tw__redis_log_open(RedisModuleCtx *ctx)
 void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_buffer *changes)
 {
     TW_ASSERT(changes->size > 0);
-    RedisModule_Replicate(ctx, "TW.FIRED", "ssb", name, tw__redis_shared.changes, changes->at, changes->size);
+    RedisModule_Replicate(ctx, "TW.FIRED", "sb", name, changes->at, changes->size);
 }
 
 void tw__redis_log_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log)

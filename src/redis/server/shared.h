@@ -60,7 +60,6 @@ struct tw__redis_shared {
     RedisModuleType *type; /* of a key whose value is a queue */
     struct tw__redis_counts counts;
     struct tw__redis_refusal refusal;
-    RedisModuleString *put, *renew, *changes;   /* the words of the log that many commands need */
     struct tw__redis_buffer log;                /* the changes of this command; empty whenever others may run */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */

@@ -260,7 +260,7 @@ def test_a_key_of_another_type(stage, key, words):
 
 
 @pytest.mark.parametrize("form", [("NOTHING", ), ("ONCE", "dead"), ("NEXT", "waiting", "5", "5"),
-                                  ("CHANGES", "x"), ("CHANGES", ""), ("PUT", "x", "v"),
+                                  ("e", ), ("", ), ("e", "v"), ("RENEW", "e", "v"),
                                   ("SOMETHING", "x")], ids=" ".join)
 def test_internal_commands_are_refused(stage, form):
     refused(stage, ("TW.FIRED", "s", *form), "only from the append-only file and the replication link")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzzes changes of attempt states (queues/change.c, attempt.c): the string of TW.FIRED CHANGES, in an
+ * Fuzzes changes of attempt states (queues/change.c, attempt.c): the string of TW.FIRED, in an
  * append-only file or from a primary. The changes are made in a queue of tasks of each kind and stage, whose
  * ids are the letters a to h. Its invariants hold afterwards, whether the changes were refused or not.
  */

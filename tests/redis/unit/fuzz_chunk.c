@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Fuzzes chunks of tasks (queues/chunk.c, attempt.c): the strings of RESTORE and of an RDB file, and of
- * TW.LOAD, TW.FIRED PUT and TW.FIRED RENEW in an append-only file. A chunk that is accepted gives tasks that
+ * TW.LOAD and TW.FIRED in an append-only file. A chunk that is accepted gives tasks that
  * are in order, and that come back from chunks of their own; a chunk that is refused leaves queues whose
  * invariants hold, and no memory.
  */

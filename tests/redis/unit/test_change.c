@@ -323,7 +323,7 @@ static bool reads(const struct writer *writer)
     return good;
 }
 
-enum { OF_ATTEMPT, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK, ONE_LAPSE = 8 };
+enum { OF_ATTEMPT = 1, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK, ONE_LAPSE = 8 };
 
 static bool reads_attempt(const char *id, uint64_t time, uint64_t stage)
 {
@@ -399,8 +399,8 @@ static void changes_of_another_format_are_refused(void **state)
         struct tw__redis_bytes bytes;
         uint64_t format;
     } others_of[] = {
-        {{"\2\1s", 3}, 0},         {{"d\2\1s", 4}, 0}, {{"f\2\1s", 4}, 2},
-        {{"\xe5\1\2\1s", 5}, 129}, {{"", 0}, 0},       {{"\x80", 1}, 0},
+        {{"\3\1s", 3}, 0},         {{"d\3\1s", 4}, 0}, {{"f\3\1s", 4}, 2},
+        {{"\xe5\1\3\1s", 5}, 129}, {{"", 0}, 0},       {{"\x80", 1}, 0},
     };
     (void)state;
     open_both();
@@ -410,8 +410,8 @@ static void changes_of_another_format_are_refused(void **state)
         assert_false(tw__redis_change_read(queue, others_of[i].bytes, now, NULL));
         assert_non_null(find(queue, "s"));
     }
-    assert_int_equal(tw__redis_format_of((struct tw__redis_bytes){"e\2\1s", 4}), 1);
-    assert_true(tw__redis_change_read(queue, (struct tw__redis_bytes){"e\2\1s", 4}, now, NULL));
+    assert_int_equal(tw__redis_format_of((struct tw__redis_bytes){"e\3\1s", 4}), 1);
+    assert_true(tw__redis_change_read(queue, (struct tw__redis_bytes){"e\3\1s", 4}, now, NULL));
     assert_null(find(queue, "s"));
     close_both();
 }

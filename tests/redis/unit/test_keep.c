@@ -341,19 +341,12 @@ static void another_target_keeps_the_next_of_a_held_task(void **state)
 
 /* ---- what is logged -------------------------------------------------------------------------------------- */
 
-static struct tw__redis_bytes newer(void *arg, uint32_t i)
-{
-    (void)arg;
-    (void)i;
-    return text("newer");
-}
-
 /* Renews a task of the queue as the chunk of another task with its id says. Returns whether that fits. */
 static bool renew_logged(const char *id, unsigned plan, uint64_t every)
 {
     struct tw__redis_buffer chunk = {0};
     struct tw__redis_fault fault;
-    struct tw__redis_logged logged = {.renews = true, .count = 1, .string = newer};
+    struct tw__redis_logged logged = {.renews = true};
     struct tw__redis_task *task = make(id, "\1\5newer", every, 3);
     tw__redis_chunk_put(&chunk, task, tw__redis_route_for(queue, &plan_of[plan]));
     bool good = tw__redis_chunk_read(queue, (struct tw__redis_bytes){chunk.at, chunk.size}, &logged, START + 70,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks that were put or sent, as the log has them: a chunk, and the payload beside it. test_keep.c has those
- * that are renewed in their place.
+ * Tasks that were put or sent, as the log has them: a chunk, and a large payload beside it. test_keep.c has
+ * those that are renewed in their place.
  */
 #include "copies.h"
 #include "work.h"
@@ -10,18 +10,21 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 
-/* A task as a command has it, with the strings "f" and "v" from *values on. */
+/* A task as a command has it. Its strings are short ones, or large ones. */
 struct put {
     const char *id;
     unsigned plan; /* in plan_of */
     uint64_t due, every, times;
     uint32_t values;
+    bool large;
     const struct tw__redis_attempt *attempt;
 };
 
 static struct tw__redis_bytes value_of(void *arg, uint32_t i)
 {
-    (void)arg;
+    const struct put *put = arg;
+    if (put->large)
+        return (struct tw__redis_bytes){letters + i, TW__REDIS_CHUNK_PAYLOAD};
     return text(i % 2 == 0 ? "f" : "value");
 }
 
@@ -33,8 +36,15 @@ static struct tw__redis_task *make(const struct put *put)
                                        .times = put->every > 0 ? put->times : 1,
                                        .attempt = put->attempt,
                                        .count = put->values,
-                                       .string = value_of};
+                                       .string = value_of,
+                                       .arg = (void *)(uintptr_t)put};
     return tw__redis_task_new(&plan, &counted);
+}
+
+/* The task if its payload stands beside its chunk; NULL if the chunk has it. */
+static const struct put *beside_chunk(const struct put *put)
+{
+    return put->large || put->values > 200 ? put : NULL;
 }
 
 /* Puts a task into a queue. Returns its chunk, which the caller frees. */
@@ -44,16 +54,18 @@ static struct tw__redis_buffer file(struct tw__redis_queue *into, const struct p
     struct tw__redis_task *task = make(put);
     struct tw__redis_route *route = tw__redis_route_for(into, &plan_of[put->plan]);
     uint64_t hash = tw__redis_queue_hash(all, text(put->id));
-    tw__redis_chunk_put(&chunk, task, route);
+    assert_true(tw__redis_chunk_put(&chunk, task, route) == (beside_chunk(put) != NULL));
+    assert_true(tw__redis_chunk_is((struct tw__redis_bytes){chunk.at, chunk.size}));
     tw__redis_lease_put(into, task, route, hash, find(into, put->id), START);
     return chunk;
 }
 
-/* Reads the first `size` bytes of a chunk, with so many strings beside it. */
-static bool repeat(struct tw__redis_queue *into, const char *chunk, size_t size, uint32_t values,
+/* Reads the first `size` bytes of a chunk, with the payload of a task beside it, or without one. */
+static bool repeat(struct tw__redis_queue *into, const char *chunk, size_t size, const struct put *beside,
                    struct tw__redis_fault *fault)
 {
-    struct tw__redis_logged logged = {.count = values, .string = value_of};
+    struct tw__redis_logged logged = {.string = value_of, .arg = (void *)(uintptr_t)beside};
+    logged.count = beside == NULL ? 0 : beside->values;
     char *exact = counted_alloc(size); /* so that a sanitizer sees a read past the end */
     if (size > 0)
         memcpy(exact, chunk, size);
@@ -67,7 +79,7 @@ static bool repeat(struct tw__redis_queue *into, const char *chunk, size_t size,
 static void file_in_both(struct tw__redis_queue *other, const struct put *put)
 {
     struct tw__redis_buffer chunk = file(queue, put);
-    assert_true(repeat(other, chunk.at, chunk.size, put->values, NULL));
+    assert_true(repeat(other, chunk.at, chunk.size, beside_chunk(put), NULL));
     tw__redis_buffer_free(&chunk, &counted);
     assert_queues_equal(queue, other);
 }
@@ -76,17 +88,19 @@ static void each_option_comes_back(void **state)
 {
     static const uint64_t every[] = {0, 1, 3155760000000}, times[] = {1, INT64_MAX, TW__REDIS_FOR_EVER};
     (void)state;
+    fill_letters();
     open_work();
     struct tw__redis_queue *other = tw__redis_queue_new(all);
     tw__redis_queue_attach(other);
     for (unsigned plan = 0; plan < PLANS; plan++)
-        for (unsigned i = 0; i < 9; i++) {
+        for (unsigned i = 0; i < 18; i++) {
             char id[16];
             struct put put = {.id = id,
                               .plan = plan,
                               .due = i == 8 ? TW__TASK_TIME_MAX : START - 4 + i,
                               .every = every[i % 3],
-                              .times = times[i / 3],
+                              .times = times[i / 3 % 3],
+                              .large = i >= 9,
                               .values = strings_suit(plan_of[plan].kind, 2) ? 2 : 1};
             snprintf(id, sizeof id, "%u.%u", plan, i);
             file_in_both(other, &put);
@@ -134,16 +148,16 @@ static void times_that_are_kept_need_the_task_that_had_them(void **state)
     struct tw__redis_queue *other = tw__redis_queue_new(all);
     tw__redis_queue_attach(other);
     struct tw__redis_buffer chunk = file(queue, &keeps);
-    assert_false(repeat(other, chunk.at, chunk.size, 1, &fault));
+    assert_false(repeat(other, chunk.at, chunk.size, NULL, &fault));
     assert_string_equal(fault.misfit, "no task with its id has times to keep");
     struct tw__redis_task *old = put_work(other, "a", START + 5, START);
-    assert_true(repeat(other, chunk.at, chunk.size, 1, NULL));
+    assert_true(repeat(other, chunk.at, chunk.size, NULL, NULL));
     assert_queues_equal(queue, other);
     old = put_work(other, "b", START + 5, START);
     do_kill(other, old, 1, text("no"), START + 9, &changes);
     tw__redis_buffer_free(&chunk, &counted);
     chunk = file(queue, &(struct put){.id = "b", .plan = 1, .due = START + 60, .values = 1, .attempt = &kept});
-    assert_false(repeat(other, chunk.at, chunk.size, 1, &fault));
+    assert_false(repeat(other, chunk.at, chunk.size, NULL, &fault));
     assert_string_equal(fault.misfit, "no task with its id has times to keep");
     tw__redis_buffer_free(&chunk, &counted);
     close_queue(other);
@@ -154,24 +168,32 @@ static void times_that_are_kept_need_the_task_that_had_them(void **state)
 static void damaged_bytes_are_refused(void **state)
 {
     (void)state;
+    fill_letters();
     open_work();
-    struct tw__redis_fault fault;
-    struct tw__redis_queue *other = tw__redis_queue_new(all);
-    struct put put = {.id = "abc", .plan = 7, .due = START + 60, .every = 5, .times = 3, .values = 1};
-    struct tw__redis_buffer chunk = file(queue, &put);
-    for (size_t size = 0; size < chunk.size; size++)
-        assert_false(repeat(other, chunk.at, size, 1, &fault) || fault.misfit != NULL);
-    tw__redis_buffer_put_number(&chunk, 0, &counted); /* a second task may follow in a queue's chunk alone */
-    assert_false(repeat(other, chunk.at, chunk.size, 1, &fault) || fault.misfit != NULL);
-    chunk.size--;
-    assert_false(repeat(other, chunk.at, chunk.size, 0, &fault) || fault.misfit != NULL);
-    assert_false(repeat(other, chunk.at, chunk.size, 2, &fault) || fault.misfit != NULL); /* for a List */
-    assert_false(tw__redis_chunk_read(other, (struct tw__redis_bytes){chunk.at, chunk.size}, NULL, START,
-                                      MONOTONIC, &fault));
-    assert_int_equal(tw__redis_table_count(&other->tasks), 0);
-    assert_true(repeat(other, chunk.at, chunk.size, 1, &fault));
-    tw__redis_buffer_free(&chunk, &counted);
-    close_queue(other);
+    for (int large = 0; large < 2; large++) {
+        struct tw__redis_fault fault;
+        struct tw__redis_queue *other = tw__redis_queue_new(all);
+        struct put put = {.id = "abc", .plan = 7, .due = START + 60, .every = 5, .times = 3, .values = 1};
+        put.large = large == 1;
+        const struct put two = {.values = 2}, *right = put.large ? &put : NULL,
+                         *wrong = put.large ? NULL : &put;
+        struct tw__redis_buffer chunk = file(queue, &put);
+        for (size_t size = 0; size < chunk.size; size++)
+            assert_false(repeat(other, chunk.at, size, right, &fault) || fault.misfit != NULL);
+        tw__redis_buffer_put_number(&chunk, 0,
+                                    &counted); /* a second task may follow in a queue's chunk alone */
+        assert_false(repeat(other, chunk.at, chunk.size, right, &fault) || fault.misfit != NULL);
+        chunk.size--;
+        assert_false(repeat(other, chunk.at, chunk.size, wrong, &fault) || fault.misfit != NULL);
+        assert_false(repeat(other, chunk.at, chunk.size, &two, &fault) ||
+                     fault.misfit != NULL); /* for a List */
+        struct tw__redis_bytes bytes = {chunk.at, chunk.size};
+        assert_false(put.large && tw__redis_chunk_read(other, bytes, NULL, START, MONOTONIC, &fault));
+        assert_int_equal(tw__redis_table_count(&other->tasks), 0);
+        assert_true(repeat(other, chunk.at, chunk.size, right, &fault));
+        tw__redis_buffer_free(&chunk, &counted);
+        close_queue(other);
+    }
     close_work();
 }
 
@@ -187,7 +209,7 @@ static void a_task_that_has_begun_is_no_put(void **state)
         put.attempt = &attempt_of[attempt];
         struct tw__redis_task *task = make(&put);
         tw__redis_chunk_put(&chunk, task, tw__redis_route_for(queue, &plan_of[put.plan]));
-        assert_false(repeat(queue, chunk.at, chunk.size, 1, &fault) || fault.misfit != NULL);
+        assert_false(repeat(queue, chunk.at, chunk.size, NULL, &fault) || fault.misfit != NULL);
         tw__redis_buffer_free(&chunk, &counted);
         counted_free(task);
     }
