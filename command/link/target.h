@@ -18,6 +18,7 @@ struct link_target {
     const char *cert, *key;        /* for TLS: files of our own certificate and its key; NULL: none */
     const char *password_variable; /* for messages: the variable that may hold the password */
     const char *sentinel_password; /* of the sentinels of a URL_SENTINEL; NULL: none */
+    bool asking;                   /* of a node that does not own its slot yet: ASKING precedes commands */
     size_t reply_max;              /* bytes of the longest reply; 0: LINK_REPLY_MAX */
 };
 

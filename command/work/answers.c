@@ -213,9 +213,9 @@ static void take_error(struct answers *answers, struct call *call, const char *r
         return;
     }
     call_again(answers, call);
-    if (trouble == TROUBLE_MOVED)
-        answers->events.moved(answers->events.arg, reply);
-    else if (trouble == TROUBLE_ELSEWHERE)
+    if (trouble == TROUBLE_MOVED && answers->events.moved(answers->events.arg, reply))
+        return;
+    if (trouble == TROUBLE_ELSEWHERE)
         wire_break(&answers->wire, reply);
     else if (!timers_wait(&answers->hold))
         timers_set(answers->wire.timers, &answers->hold,

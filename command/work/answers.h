@@ -11,10 +11,11 @@
 #include "wire.h"
 
 struct answers_events {
-    void (*unblocked)(void *arg, bool good);     /* CLIENT UNBLOCK was answered; good: it has had an effect */
-    void (*moved)(void *arg, const char *reply); /* another node has the queues: calls answers_restart() */
-    void (*broken)(void *arg, const char *why);  /* the connection; it is made anew */
-    void (*failed)(void *arg, const char *why);  /* an error that stays */
+    void (*unblocked)(void *arg, bool good); /* CLIENT UNBLOCK was answered; good: it has had an effect */
+    /* Another node has this queue. Returns whether it has all of them: it has called answers_restart() then. */
+    bool (*moved)(void *arg, const char *reply);
+    void (*broken)(void *arg, const char *why); /* the connection; it is made anew */
+    void (*failed)(void *arg, const char *why); /* an error that stays */
     void *arg;
     const struct source_events *source; /* is told which tasks are settled, and which are not yours */
 };

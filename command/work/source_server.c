@@ -5,7 +5,9 @@
  * over that other connection.
  *
  * A cluster: the queues of one worker lie in one slot, as TW.TAKE names all of them. Both connections follow
- * MOVED to the node that has the slot.
+ * MOVED to the node that has the slot, and ASK of TW.TAKE to the node that the slot moves to: then no queue is
+ * here any more. ASK of another call tells that only of its own queue. A worker of several queues cannot go
+ * yet: over there an answer about a queue that is still here would find no task.
  */
 #include "source.h"
 
@@ -162,7 +164,8 @@ static void follow(struct server *server, const char *reply)
         fail(server, why);
         return;
     }
-    if (strcmp(old.url.host, server->target.url.host) == 0 && old.url.port == server->target.url.port)
+    if (strcmp(old.url.host, server->target.url.host) == 0 && old.url.port == server->target.url.port &&
+        old.asking == server->target.asking)
         return;
     server->following = true;
     wire_break(&server->wire, reply);
@@ -273,6 +276,13 @@ static void on_refused(void *arg, const char *why)
 
 /* ---- the other connection -------------------------------------------------------------------------------- */
 
+static void ask_to_unblock(void *arg)
+{
+    struct server *server = arg;
+    if (server->stage == TAKING && server->client != 0)
+        answers_unblock(&server->answers, server->client);
+}
+
 /* If the wait had not begun when CLIENT UNBLOCK came, asks again. */
 static void on_unblocked(void *arg, bool good)
 {
@@ -281,9 +291,16 @@ static void on_unblocked(void *arg, bool good)
         timers_set(server->source.timers, &server->unblock, UNBLOCK_AGAIN_MS);
 }
 
-static void on_moved(void *arg, const char *reply)
+/* A queue has gone ahead. If all have, a new TW.TAKE is told so. */
+static bool on_moved(void *arg, const char *reply)
 {
-    follow(arg, reply);
+    struct server *server = arg;
+    if (trouble_is_ask(reply) && server->source.options->queues > 1) {
+        ask_to_unblock(server);
+        return false;
+    }
+    follow(server, reply);
+    return true;
 }
 
 static void on_answers_broken(void *arg, const char *why)
@@ -347,13 +364,6 @@ static void answer(struct source *source, struct taken *taken, enum result resul
     }
     source->events.settled(source->events.arg, taken, OUTCOME_NOT_YOURS, NULL);
     lease_free((struct lease *)taken);
-}
-
-static void ask_to_unblock(void *arg)
-{
-    struct server *server = arg;
-    if (server->stage == TAKING && server->client != 0)
-        answers_unblock(&server->answers, server->client);
 }
 
 static void stop(struct source *source)

@@ -17,14 +17,13 @@ enum trouble trouble_of(const char *reply)
     static const struct {
         const char *begin;
         enum trouble trouble;
-    } KNOWN[] = {
-        {"LOADING", TROUBLE_PASSES},      {"BUSY", TROUBLE_PASSES},
-        {"TRYAGAIN", TROUBLE_PASSES},     {"OOM", TROUBLE_PASSES},
-        {"MISCONF", TROUBLE_PASSES},      {"NOREPLICAS", TROUBLE_PASSES},
-        {"CLUSTERDOWN", TROUBLE_PASSES},  {"ERR max number of clients", TROUBLE_ELSEWHERE},
-        {"READONLY", TROUBLE_ELSEWHERE},  {"MASTERDOWN", TROUBLE_ELSEWHERE},
-        {"UNBLOCKED", TROUBLE_ELSEWHERE}, {"ASK", TROUBLE_PASSES}, /* a slot is under way to another node */
-        {"MOVED", TROUBLE_MOVED}};
+    } KNOWN[] = {{"LOADING", TROUBLE_PASSES},      {"BUSY", TROUBLE_PASSES},
+                 {"TRYAGAIN", TROUBLE_PASSES},     {"OOM", TROUBLE_PASSES},
+                 {"MISCONF", TROUBLE_PASSES},      {"NOREPLICAS", TROUBLE_PASSES},
+                 {"CLUSTERDOWN", TROUBLE_PASSES},  {"ERR max number of clients", TROUBLE_ELSEWHERE},
+                 {"READONLY", TROUBLE_ELSEWHERE},  {"MASTERDOWN", TROUBLE_ELSEWHERE},
+                 {"UNBLOCKED", TROUBLE_ELSEWHERE}, {"ASK", TROUBLE_MOVED},
+                 {"MOVED", TROUBLE_MOVED}};
     for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
         if (text_begins(reply, KNOWN[i].begin))
             return KNOWN[i].trouble;
@@ -40,7 +39,12 @@ static bool is_shown(const char *host, size_t size)
     return true;
 }
 
-/* MOVED slot host:port; without a host it is the one that we asked. */
+bool trouble_is_ask(const char *reply)
+{
+    return text_begins(reply, "ASK");
+}
+
+/* MOVED slot host:port, or ASK slot host:port; without a host it is the one that we asked. */
 bool trouble_follow(const char *reply, struct link_target *target)
 {
     const char *node = strrchr(reply, ' '), *colon = strrchr(reply, ':');
@@ -54,6 +58,7 @@ bool trouble_follow(const char *reply, struct link_target *target)
     if (size > 0)
         snprintf(target->url.host, sizeof target->url.host, "%.*s", size, node);
     target->url.port = (int)port;
+    target->asking = trouble_is_ask(reply);
     snprintf(target->url.text, sizeof target->url.text, "%s:%d", target->url.host, target->url.port);
     return true;
 }

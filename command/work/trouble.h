@@ -12,13 +12,16 @@
 enum trouble {
     TROUBLE_PASSES,    /* it passes by itself: the same command, a while later */
     TROUBLE_ELSEWHERE, /* another server may have this address now: a new connection */
-    TROUBLE_MOVED,     /* another node of the cluster has the queue */
+    TROUBLE_MOVED,     /* another node of the cluster has the queue: MOVED, or ASK while its slot moves */
     TROUBLE_STAYS      /* somebody has to mend it: the worker ends */
 };
 
 enum trouble trouble_of(const char *reply);
 
-/* Makes the node that MOVED names the target. Returns false if the reply names none. */
+/* Returns whether the reply is ASK: the slot is on its way, and other keys of it may still be here. */
+bool trouble_is_ask(const char *reply);
+
+/* Makes the node that MOVED or ASK names the target. Returns false if the reply names none. */
 bool trouble_follow(const char *reply, struct link_target *target);
 
 /* Writes an error that stays as a text for people. */

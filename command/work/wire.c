@@ -63,6 +63,7 @@ static void begin(void *arg)
 {
     struct wire *wire = arg;
     char why[LINK_ERROR];
+    wire->asks = wire->target->asking;
     wire->link = link_begin(wire->target, why);
     if (wire->link == NULL) {
         wire_break(wire, why);
@@ -76,6 +77,8 @@ static void begin(void *arg)
 
 void wire_send(struct wire *wire, int count, const char **words, const size_t *sizes)
 {
+    if (wire->target->asking)
+        link_send(wire->link, 1, (const char *[]){"ASKING"}, NULL);
     link_send(wire->link, count, words, sizes);
 }
 
@@ -114,6 +117,16 @@ static void fail(struct wire *wire, const char *why)
     wire->events.refused(wire->events.arg, why);
 }
 
+static void take_reply(struct wire *wire, redisReply *reply)
+{
+    bool of_asking = wire->asks;
+    wire->asks = wire->target->asking && !of_asking;
+    if (!of_asking)
+        wire->events.reply(wire->events.arg, reply);
+    else if (reply->type == REDIS_REPLY_ERROR)
+        wire_break(wire, reply->str);
+}
+
 /* An event may end the link, so it is looked at anew after each of them. */
 void wire_turn(struct wire *wire)
 {
@@ -128,7 +141,7 @@ void wire_turn(struct wire *wire)
             found = 1; /* the events have filed commands: sends them */
         }
         if (reply != NULL) {
-            wire->events.reply(wire->events.arg, reply);
+            take_reply(wire, reply);
             freeReplyObject(reply);
         }
     }

@@ -30,6 +30,7 @@ struct wire {
     struct wire_events events;
     struct link *link; /* NULL: none */
     bool open, closed; /* closed: for good */
+    bool asks;         /* the next reply is that of ASKING */
     uint64_t wait_ms;  /* before the attempt after the next */
     uint64_t wait_max_ms;
     struct timer again, patience, look;
@@ -43,7 +44,7 @@ void wire_init(struct wire *wire, const struct link_target *target, struct timer
  * up to max_ms. *wait_ms is 0 before the first one. */
 uint64_t wire_backoff_ms(uint64_t *wait_ms, uint64_t max_ms);
 
-/* Sends a command. Requires: the wire is open. */
+/* Sends a command, behind ASKING if the target wants that. Requires: the wire is open. */
 void wire_send(struct wire *wire, int count, const char **words, const size_t *sizes);
 
 /* An answer is due within `ms`, or the link is broken; 0: none is due. */

@@ -660,6 +660,50 @@ def test_a_cluster(fleet, tmp_path, work):
     assert "ready" not in two.said()
 
 
+def test_a_slot_on_its_way(fleet, tmp_path, work):
+    """ASK: the worker of one queue goes ahead to the new node, with its results. A worker of two queues goes
+    when both are there, since at the new node TW.ACK of a task that is still here would find none."""
+    cluster = fleet.cluster(2, 0)
+    here = cluster.owner("{a}q")
+    there = next(node for node in cluster.nodes if node is not here)
+    place, moved = AtServer(here, tmp_path), AtServer(there, tmp_path)
+    slot = here.once("CLUSTER", "KEYSLOT", "{a}q")
+    one, two = work(place, WAITS, queues=("{a}q", )), work(place, WAITS, queues=("{a}r", "{a}s"))
+    folder, ahead = one.out.parent, there.client(single_connection_client=True)
+
+    def begin(name, queue):
+        (moved if name == "last" else place).put(name, queue=queue)
+        pid_in(folder / f"{name}.pid")
+
+    def asked(*words):
+        assert ahead.execute_command("ASKING")
+        return ahead.execute_command(*words)
+
+    def carry(*queues):
+        for queue in queues:
+            here.once("MIGRATE", HOST, there.port, queue, 0, PATIENCE * 1000)
+
+    for name, queue in (("a", "{a}q"), ("b", "{a}r"), ("c", "{a}s")):
+        begin(name, queue)
+    there.once("CLUSTER", "SETSLOT", slot, "IMPORTING", cluster.id(here))
+    here.once("CLUSTER", "SETSLOT", slot, "MIGRATING", cluster.id(there))
+    carry("{a}q", "{a}r")
+    for name in ("a", "b", "c"):
+        go(folder, name)
+    wait_until(lambda: here.once("CLUSTER", "COUNTKEYSINSLOT", slot) == 0, message=two.said)
+    wait_until(lambda: not asked("EXISTS", "{a}q"), message=one.said)
+    asked("TW.PUT", "{a}q", "next", "IN", 0, "PAYLOAD", "")
+    pid_in(folder / "next.pid")
+    go(folder, "next")
+    wait_until(lambda: not asked("EXISTS", "{a}q") and not asked("EXISTS", "{a}r"), message=two.said)
+    for node in (there, here):
+        node.once("CLUSTER", "SETSLOT", slot, "NODE", cluster.id(there))
+    begin("last", "{a}q")
+    go(folder, "last")
+    gone(moved, "last", "{a}q")
+    assert one.stop() == [3, 0, 0, 0, 0] and two.stop() == [2, 0, 0, 0, 0]
+
+
 # The page
 
 @pytest.fixture
