@@ -1,45 +1,38 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiredis formats the commands and parses the replies. The bytes between are moved here, so that TLS, which
- * hiredis has only from 1.0 on, is no other case than a plain socket.
+ * hiredis formats the commands and parses the replies. stream.c moves the bytes between.
  */
 #include "link.h"
 
 #include "clock.h"
-#include "dial.h"
 #include "sentinel.h"
+#include "stream.h"
 #include "text.h"
-#include "tls.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 /* A chunk has room for a record of TLS, so OpenSSL keeps no bytes that poll() does not see. */
 enum { CHUNK = 16384, CHUNKS_AT_ONCE = 64, LOOK_MS = 250, LOGINS = 3 };
 
-enum stage { FINDING, DIALLING, SHAKING, TALKING, BROKEN };
+enum stage { FINDING, OPENING, TALKING, BROKEN };
 
 struct link {
     const struct link_target *target;
     enum stage stage;
     struct sentinels sentinels; /* FINDING: of URL_SENTINEL, which of its servers is the primary */
-    struct dial dial;
-    struct tls *tls;               /* NULL: plain */
-    short read_wants, write_wants; /* events of poll(); TLS may want to write in order to read */
-    const char *login[LOGINS];     /* AUTH, SELECT and ROLE, as far as their replies are to come */
-    size_t logins, login_size;     /* the buffer's bytes up to login_size may go before these replies */
-    char *out;                     /* output: the bytes from out_at to out_size are to be sent */
+    struct stream stream;
+    const char *login[LOGINS]; /* AUTH, SELECT and ROLE, as far as their replies are to come */
+    size_t logins, login_size; /* the buffer's bytes up to login_size may go before these replies */
+    char *out;                 /* output: the bytes from out_at to out_size are to be sent */
     size_t out_at, out_size, out_room;
     redisReader *reader;
     size_t reply_size; /* bytes of the reply that comes in */
     bool asked, heard; /* we, and the server, have sent a byte */
-    bool mute;         /* a write has failed; the next read tells why */
-    bool closed, refused;
+    bool refused;
     char why[LINK_ERROR]; /* of a broken link */
 };
 
@@ -55,15 +48,13 @@ __attribute__((format(printf, 2, 3))) static int broken(struct link *link, const
     return -1;
 }
 
-/* The server has closed the connection; `why` is the net's own word for it. */
+/* Nothing can be read any more. */
 static int broken_off(struct link *link, const char *why)
 {
-    bool plain = link->target->url.transport == URL_TCP && link->asked && !link->heard;
-    link->closed = true;
-    if (link->stage == SHAKING)
-        return broken(link, "%s during the TLS handshake: has this port TLS?", why);
+    bool plain = link->target->url.transport == URL_TCP && !link->target->url.tls;
+    bool early = link->stream.closed && plain && link->asked && !link->heard;
     return broken(link, "%s%s", why,
-                  plain ? " before its first answer: if this port has TLS, use rediss://" : "");
+                  early ? " before its first answer: if this port has TLS, use rediss://" : "");
 }
 
 void link_explain(const struct link_target *target, const char *command, const char *reply,
@@ -91,64 +82,15 @@ void link_explain(const struct link_target *target, const char *command, const c
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
 
-/* Turns the result of a call that has moved no byte into 0: wait, or -1: the link is broken. */
-static int stopped(struct link *link, int result, int number, const char *error)
-{
-    if (result == TLS_WAITS)
-        return 0;
-    if (result == TLS_CLOSED)
-        return broken_off(link, number == 0 ? "Server closed the connection" : strerror(number));
-    return broken(link, "%s", error);
-}
-
-/* The result of recv() or send() that has moved no byte, as tls.h has it. */
-static int result_of(ssize_t moved, int number)
-{
-    if (moved < 0 && (number == EAGAIN || number == EWOULDBLOCK || number == EINTR))
-        return TLS_WAITS;
-    return moved == 0 || number == ECONNRESET || number == EPIPE ? TLS_CLOSED : TLS_FAILED;
-}
-
-/* Reads. Returns the number of bytes, 0: none are here, or -1: the link is broken. */
-static int read_bytes(struct link *link, char *bytes, int size)
-{
-    char error[LINK_ERROR];
-    link->read_wants = POLLIN;
-    if (link->tls != NULL) {
-        int result = tls_read(link->tls, bytes, size, &link->read_wants, error);
-        return result > 0 ? result : stopped(link, result, 0, error);
-    }
-    ssize_t moved = recv(link->dial.fd, bytes, (size_t)size, 0);
-    int number = moved < 0 ? errno : 0;
-    return moved > 0 ? (int)moved : stopped(link, result_of(moved, number), number, strerror(number));
-}
-
-/* Writes. Returns the number of bytes; 0: none can be written now, or any more. A server that refuses us says
- * why before it closes the connection, so a write that fails leaves the error to the next read. */
-static int write_bytes(struct link *link, const char *bytes, int size)
-{
-    char error[LINK_ERROR];
-    int result;
-    link->write_wants = POLLOUT;
-    if (link->tls != NULL) {
-        result = tls_write(link->tls, bytes, size, &link->write_wants, error);
-    } else {
-        ssize_t moved = send(link->dial.fd, bytes, (size_t)size, MSG_NOSIGNAL);
-        result = moved > 0 ? (int)moved : result_of(moved, errno);
-    }
-    link->mute = result < 0;
-    link->asked |= result > 0;
-    return result > 0 ? result : 0;
-}
-
 static void flush(struct link *link)
 {
     size_t end = link->logins > 0 ? link->login_size : link->out_size;
     int moved = 1;
-    while (moved > 0 && !link->mute && link->out_at < end) {
+    while (moved > 0 && link->out_at < end) {
         size_t size = end - link->out_at < CHUNK ? end - link->out_at : CHUNK;
-        moved = write_bytes(link, link->out + link->out_at, (int)size);
+        moved = stream_write(&link->stream, link->out + link->out_at, (int)size);
         link->out_at += (size_t)moved;
+        link->asked |= moved > 0;
     }
     if (link->logins == 0 && link->out_at == link->out_size)
         link->out_at = link->out_size = 0;
@@ -211,16 +153,16 @@ static int parse(struct link *link, redisReply **reply)
  * more than its share: the caller has other things to do. */
 static int next_reply(struct link *link, redisReply **reply)
 {
-    char bytes[CHUNK];
+    char bytes[CHUNK], error[LINK_ERROR];
     for (int chunks = 0;; chunks++) {
         int found = parse(link, reply);
         if (found != 0)
             return found;
         if (chunks >= CHUNKS_AT_ONCE)
             return 0;
-        int size = read_bytes(link, bytes, sizeof bytes);
+        int size = stream_read(&link->stream, bytes, sizeof bytes, error);
         if (size <= 0)
-            return size;
+            return size < 0 ? broken_off(link, error) : 0;
         link->heard = true;
         link->reply_size += (size_t)size;
         if (redisReaderFeed(link->reader, bytes, (size_t)size) != REDIS_OK)
@@ -257,7 +199,7 @@ static void file_logins(struct link *link)
 static bool begin(struct link *link, char error[LINK_ERROR])
 {
     if (link->target->url.transport != URL_SENTINEL)
-        return dial_begin(&link->dial, &link->target->url, error);
+        return stream_begin(&link->stream, link->target, &link->target->url, error);
     link->stage = FINDING;
     return sentinels_begin(&link->sentinels, link->target, error);
 }
@@ -265,19 +207,13 @@ static bool begin(struct link *link, char error[LINK_ERROR])
 struct link *link_begin(const struct link_target *target, char error[LINK_ERROR])
 {
     struct link *link = malloc(sizeof *link);
-    bool plain = target->url.transport != URL_TLS;
     snprintf(error, LINK_ERROR, "no memory");
     if (link == NULL)
         return NULL;
-    *link = (struct link){.target = target,
-                          .stage = DIALLING,
-                          .dial = {.fd = -1},
-                          .reader = redisReaderCreate(),
-                          .read_wants = POLLIN,
-                          .write_wants = POLLOUT};
+    *link = (struct link){
+        .target = target, .stage = OPENING, .stream = {.dial = {.fd = -1}}, .reader = redisReaderCreate()};
     file_logins(link);
-    if (link->reader != NULL && link->stage != BROKEN &&
-        (plain || (link->tls = tls_new(target, error)) != NULL) && begin(link, error))
+    if (link->reader != NULL && link->stage != BROKEN && begin(link, error))
         return link;
     link_close(link);
     return NULL;
@@ -287,9 +223,8 @@ void link_close(struct link *link)
 {
     if (link == NULL)
         return;
-    tls_free(link->tls);
     sentinels_end(&link->sentinels);
-    dial_end(&link->dial);
+    stream_end(&link->stream);
     if (link->reader != NULL)
         redisReaderFree(link->reader);
     free(link->out);
@@ -311,33 +246,22 @@ static int find_on(struct link *link)
     int found = sentinels_step(&link->sentinels, error);
     if (found < 0)
         return broken(link, "%s", error);
-    if (found > 0 && !dial_begin(&link->dial, &link->sentinels.place, error))
+    if (found > 0 && !stream_begin(&link->stream, link->target, &link->sentinels.place, error))
         return not_connected(link, error);
     if (found > 0)
-        link->stage = DIALLING;
+        link->stage = OPENING;
     return found;
 }
 
-static int dial_on(struct link *link)
+static int open_stream(struct link *link)
 {
     char error[LINK_ERROR];
-    int found = dial_step(&link->dial, error);
+    int found = stream_step(&link->stream, error);
     if (found < 0)
         return not_connected(link, error);
     if (found > 0)
-        link->stage = link->tls != NULL ? SHAKING : TALKING;
+        link->stage = TALKING;
     return found;
-}
-
-static int shake_on(struct link *link)
-{
-    char error[LINK_ERROR];
-    int result = tls_shake(link->tls, link->dial.fd, &link->read_wants, error);
-    if (result <= 0)
-        return stopped(link, result, 0, error);
-    link->read_wants = POLLIN;
-    link->stage = TALKING;
-    return 1;
 }
 
 /* Returns whether the server may accept the same login some time later. */
@@ -384,10 +308,8 @@ static int open_on(struct link *link)
     redisReply *reply = NULL;
     if (link->stage == FINDING)
         found = find_on(link);
-    if (found > 0 && link->stage == DIALLING)
-        found = dial_on(link);
-    if (found > 0 && link->stage == SHAKING)
-        found = shake_on(link);
+    if (found > 0 && link->stage == OPENING)
+        found = open_stream(link);
     while (found > 0 && link->stage == TALKING && link->logins > 0) {
         flush(link);
         found = next_reply(link, &reply);
@@ -419,7 +341,7 @@ bool link_is_open(const struct link *link)
 
 bool link_was_closed(const struct link *link)
 {
-    return link->closed;
+    return link->stream.closed;
 }
 
 bool link_was_refused(const struct link *link)
@@ -429,7 +351,7 @@ bool link_was_refused(const struct link *link)
 
 int link_fd(const struct link *link)
 {
-    return link->stage == FINDING ? sentinels_fd(&link->sentinels) : link->dial.fd;
+    return link->stage == FINDING ? sentinels_fd(&link->sentinels) : link->stream.dial.fd;
 }
 
 short link_events(const struct link *link)
@@ -437,17 +359,20 @@ short link_events(const struct link *link)
     size_t end = link->logins > 0 ? link->login_size : link->out_size;
     if (link->stage == FINDING)
         return sentinels_events(&link->sentinels);
-    if (link->stage == DIALLING)
-        return POLLOUT;
-    bool writes = link->stage == TALKING && !link->mute && link->out_at < end;
-    return (short)(link->read_wants | (writes ? link->write_wants : 0));
+    return stream_events(&link->stream, link->out_at < end);
+}
+
+/* It may have to turn to another address or sentinel. */
+static bool is_connecting(const struct link *link)
+{
+    return link->stage <= OPENING && !link->stream.connected;
 }
 
 /* The wait has ended. */
 static int waited_in_vain(struct link *link, int patience_ms)
 {
-    const char *of = link->stage <= DIALLING  ? "cannot connect: there was no answer"
-                     : link->stage == SHAKING ? "there was no TLS handshake (has this port TLS?)"
+    const char *of = is_connecting(link)      ? "cannot connect: there was no answer"
+                     : link->stage == OPENING ? "there was no TLS handshake (has this port TLS?)"
                                               : "there was no answer";
     if (patience_ms % 1000 == 0)
         return broken(link, "%s for %d s", of, patience_ms / 1000);
@@ -465,7 +390,7 @@ static bool wait_until(struct link *link, uint64_t end_ms, int patience_ms)
     }
     int left_ms = (int)(end_ms - now_ms);
     struct pollfd waiting = {.fd = link_fd(link), .events = link_events(link)};
-    poll(&waiting, 1, link->stage <= DIALLING && left_ms > LOOK_MS ? LOOK_MS : left_ms);
+    poll(&waiting, 1, is_connecting(link) && left_ms > LOOK_MS ? LOOK_MS : left_ms);
     return true;
 }
 

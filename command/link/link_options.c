@@ -13,7 +13,8 @@ const char LINK_OPTIONS_HELP[] =
     "                     rediss:// for TLS, unix:PATH, HOST:PORT or [IPV6]:PORT,\n"
     "                     or redis+sentinel://HOST[:PORT][,HOST...]/NAME, the\n"
     "                     primary that these sentinels name, whose own password is\n"
-    "                     in TICKWHEEL_SENTINEL_PASSWORD (default: 127.0.0.1:7379)\n"
+    "                     in TICKWHEEL_SENTINEL_PASSWORD; rediss+sentinel:// for TLS\n"
+    "                     (default: 127.0.0.1:7379)\n"
     "  --user NAME        log in as this user\n"
     "  --db N             the database, 0 to 2147483647 (default 0)\n"
     "  --cacert FILE      for TLS, the certificates of the authorities to trust\n"
@@ -80,7 +81,7 @@ static const char *contradiction(const struct link_options *options, bool has_db
         return "--user: the URL names a user already";
     if (has_db && target->url.has_db)
         return "--db: the URL names a database already";
-    if (files && target->url.transport != URL_TLS)
+    if (files && !target->url.tls)
         return "--cacert, --cert and --key are for TLS: expected --redis rediss://...";
     if ((target->cert == NULL) != (target->key == NULL))
         return "expected both --cert and --key, found one of them";

@@ -5,13 +5,11 @@
 #include "command.h"
 #include "text.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum { ALL_MS = 2400, ONE_MS = 1000, CHUNK = 4096, ANSWER_MAX = 65536, PORT_MAX = 65535, NAMED = 100 };
 
@@ -79,43 +77,31 @@ static int take_answers(struct sentinels *sentinels)
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
 
-static bool waits(ssize_t moved)
-{
-    return moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-}
-
-static int closed(struct sentinels *sentinels, ssize_t moved)
-{
-    return useless(sentinels, ": %s", moved == 0 ? "Server closed the connection" : strerror(errno));
-}
-
 static int talk(struct sentinels *sentinels)
 {
-    char bytes[CHUNK];
-    int fd = sentinels->dial.fd, found = 0;
-    while (sentinels->out_at < sentinels->out_size) {
-        ssize_t moved =
-            send(fd, sentinels->out + sentinels->out_at, sentinels->out_size - sentinels->out_at, MSG_NOSIGNAL);
-        if (moved <= 0)
-            return waits(moved) ? 0 : closed(sentinels, moved);
+    char bytes[CHUNK], error[LINK_ERROR];
+    for (int moved = 1; moved > 0 && sentinels->out_at < sentinels->out_size;) {
+        moved = stream_write(&sentinels->stream, sentinels->out + sentinels->out_at,
+                             (int)(sentinels->out_size - sentinels->out_at));
         sentinels->out_at += (size_t)moved;
     }
-    while (found == 0) {
-        ssize_t moved = recv(fd, bytes, sizeof bytes, 0);
-        if (moved <= 0)
-            return waits(moved) ? 0 : closed(sentinels, moved);
-        if (redisReaderFeed(sentinels->reader, bytes, (size_t)moved) != REDIS_OK)
+    for (;;) {
+        int size = stream_read(&sentinels->stream, bytes, sizeof bytes, error);
+        if (size <= 0)
+            return size < 0 ? useless(sentinels, ": %s", error) : 0;
+        if (redisReaderFeed(sentinels->reader, bytes, (size_t)size) != REDIS_OK)
             return useless(sentinels, ": no memory");
-        found = take_answers(sentinels);
+        int found = take_answers(sentinels);
+        if (found != 0)
+            return found;
     }
-    return found;
 }
 
 /* ---- one sentinel after the other ------------------------------------------------------------------------ */
 
 static void leave(struct sentinels *sentinels)
 {
-    dial_end(&sentinels->dial);
+    stream_end(&sentinels->stream);
     if (sentinels->reader != NULL)
         redisReaderFree(sentinels->reader);
     sentinels->reader = NULL;
@@ -129,7 +115,6 @@ static bool turn_to(struct sentinels *sentinels)
     snprintf(sentinels->place.host, sizeof sentinels->place.host, "%s", place->host);
     sentinels->place.port = place->port;
     sentinels->since_ms = monotonic_ms();
-    sentinels->connected = false;
     sentinels->out_at = 0;
     sentinels->answers = sentinels->target->sentinel_password != NULL ? 2 : 1;
     sentinels->reader = redisReaderCreate();
@@ -137,7 +122,7 @@ static bool turn_to(struct sentinels *sentinels)
         useless(sentinels, ": no memory");
         return false;
     }
-    if (dial_begin(&sentinels->dial, &sentinels->place, error))
+    if (stream_begin(&sentinels->stream, sentinels->target, &sentinels->place, error))
         return true;
     useless(sentinels, ": %s", error);
     return false;
@@ -161,13 +146,11 @@ static int ask(struct sentinels *sentinels)
 {
     char error[LINK_ERROR];
     uint64_t share_ms = (uint64_t)(ALL_MS / sentinels->target->url.sentinels);
-    if (!sentinels->connected) {
-        int found = dial_step(&sentinels->dial, error);
-        sentinels->connected = found > 0;
-        if (found < 0)
-            return useless(sentinels, ": %s", error);
-    }
-    int found = sentinels->connected ? talk(sentinels) : 0;
+    int found = stream_step(&sentinels->stream, error);
+    if (found < 0)
+        return useless(sentinels, ": %s", error);
+    if (found > 0)
+        found = talk(sentinels);
     if (found == 0 && monotonic_ms() - sentinels->since_ms >= (share_ms < ONE_MS ? share_ms : ONE_MS))
         return useless(sentinels, ": there was no answer");
     return found;
@@ -208,7 +191,8 @@ static bool write_question(struct sentinels *sentinels)
 
 bool sentinels_begin(struct sentinels *sentinels, const struct link_target *target, char error[LINK_ERROR])
 {
-    *sentinels = (struct sentinels){.target = target, .dial = {.fd = -1}, .place = {.transport = URL_TCP}};
+    *sentinels =
+        (struct sentinels){.target = target, .stream = {.dial = {.fd = -1}}, .place = {.transport = URL_TCP}};
     if (write_question(sentinels))
         return turn_on(sentinels, error) == 0;
     snprintf(error, LINK_ERROR, "no memory");
@@ -217,12 +201,12 @@ bool sentinels_begin(struct sentinels *sentinels, const struct link_target *targ
 
 int sentinels_fd(const struct sentinels *sentinels)
 {
-    return sentinels->dial.fd;
+    return sentinels->stream.dial.fd;
 }
 
 short sentinels_events(const struct sentinels *sentinels)
 {
-    return !sentinels->connected || sentinels->out_at < sentinels->out_size ? POLLOUT : POLLIN;
+    return stream_events(&sentinels->stream, sentinels->out_at < sentinels->out_size);
 }
 
 void sentinels_end(struct sentinels *sentinels)

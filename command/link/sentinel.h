@@ -6,15 +6,14 @@
 #ifndef COMMAND_SENTINEL_H
 #define COMMAND_SENTINEL_H
 
-#include "dial.h"
+#include "stream.h"
 
 #include <hiredis/hiredis.h>
 
 struct sentinels {
     const struct link_target *target;
     int at; /* the sentinel that is asked */
-    struct dial dial;
-    bool connected;
+    struct stream stream;
     uint64_t since_ms; /* when it was asked */
     char *out;         /* the question; its bytes from out_at on are to be sent */
     size_t out_at, out_size;

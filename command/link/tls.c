@@ -132,7 +132,7 @@ static bool expect_host(SSL *ssl, const char *host)
     return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-struct tls *tls_new(const struct link_target *target, char error[LINK_ERROR])
+struct tls *tls_new(const struct link_target *target, const char *host, char error[LINK_ERROR])
 {
     struct tls *tls = calloc(1, sizeof *tls);
     snprintf(error, LINK_ERROR, "no memory");
@@ -145,7 +145,7 @@ struct tls *tls_new(const struct link_target *target, char error[LINK_ERROR])
         if (load_files(tls->context, target, error))
             tls->ssl = SSL_new(tls->context);
     }
-    if (tls->ssl != NULL && expect_host(tls->ssl, target->url.host))
+    if (tls->ssl != NULL && expect_host(tls->ssl, host))
         return tls;
     tls_free(tls);
     return NULL;

@@ -16,8 +16,8 @@ struct tls;
 /* The results of a step, if no byte was moved. */
 enum { TLS_WAITS = 0, TLS_CLOSED = -1, TLS_FAILED = -2 };
 
-/* Reads the files of the certificates. Returns NULL on failure; `error` says why. */
-struct tls *tls_new(const struct link_target *target, char error[LINK_ERROR]);
+/* Reads the files of the certificates; `host` must show one. Returns NULL on failure; `error` says why. */
+struct tls *tls_new(const struct link_target *target, const char *host, char error[LINK_ERROR]);
 
 /* Frees it. If the connection is still whole, tells the server that it ends. Does not close the socket. */
 void tls_free(struct tls *tls);

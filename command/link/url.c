@@ -293,12 +293,17 @@ static bool take_any(const struct attempt *attempt)
     if (strncasecmp(text, "redis://", 8) == 0)
         return take_url(attempt, text + 8);
     if (strncasecmp(text, "rediss://", 9) == 0) {
-        url->transport = URL_TLS;
+        url->tls = true;
         return take_url(attempt, text + 9);
     }
     if (strncasecmp(text, "redis+sentinel://", 17) == 0) {
         url->transport = URL_SENTINEL;
         return take_service(attempt, text + 17);
+    }
+    if (strncasecmp(text, "rediss+sentinel://", 18) == 0) {
+        url->transport = URL_SENTINEL;
+        url->tls = true;
+        return take_service(attempt, text + 18);
     }
     if (strncasecmp(text, "unix:", 5) == 0) {
         url->transport = URL_UNIX;

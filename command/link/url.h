@@ -7,6 +7,7 @@
  *   redis+sentinel://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/NAME[/DB]
  *                    the primary of the service NAME, as its sentinels name it, port 26379 by default. The
  *                    user is that of the primary
+ *   rediss+sentinel://...   the same, with TLS to the primary and to its sentinels
  *   unix:[//][USER[:PASSWORD]@]PATH[?db=DB]         a Unix socket; after //, PATH begins with a slash
  *   HOST[:PORT], :PORT or [IPV6][:PORT]             port 7379 by default, as `make serve` has it
  *
@@ -21,7 +22,7 @@
 enum { URL_HOST = 256, URL_USER = 256, URL_PASSWORD = 4097, URL_TEXT = 640, URL_ERROR = 1024 };
 enum { URL_SENTINELS = 8 };
 
-enum url_transport { URL_TCP, URL_TLS, URL_UNIX, URL_SENTINEL };
+enum url_transport { URL_TCP, URL_UNIX, URL_SENTINEL };
 
 struct url_place {
     char host[URL_HOST];
@@ -30,6 +31,7 @@ struct url_place {
 
 struct url {
     enum url_transport transport;
+    bool tls;            /* over TCP; the sentinels have it too */
     char host[URL_HOST]; /* a name, an address without brackets, or the path of a Unix socket */
     int port;            /* 0: a Unix socket */
     char user[URL_USER]; /* empty: the default user */

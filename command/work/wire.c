@@ -45,7 +45,7 @@ static void run_out_of_patience(void *arg)
 {
     struct wire *wire = arg;
     char why[LINK_ERROR];
-    bool tls = !wire->open && wire->target->url.transport == URL_TLS;
+    bool tls = !wire->open && wire->target->url.tls;
     snprintf(why, sizeof why, "%s for %d s%s", wire->open ? "there was no answer" : "cannot connect: no answer",
              WIRE_PATIENCE_MS / 1000, tls ? " (has this port TLS?)" : "");
     wire_break(wire, why);

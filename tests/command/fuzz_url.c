@@ -59,9 +59,8 @@ static void write_again(char *to, const struct url *url)
             *to++ = '/';
         to = encode(to, url->host + user);
     } else {
-        static const char *const SCHEMES[] = {
-            [URL_TCP] = "redis://", [URL_TLS] = "rediss://", [URL_SENTINEL] = "redis+sentinel://"};
-        to += sprintf(to, "%s", SCHEMES[url->transport]);
+        to +=
+            sprintf(to, "redis%s%s://", url->tls ? "s" : "", url->transport == URL_SENTINEL ? "+sentinel" : "");
         to = encode_user(to, url);
         to = encode_place(to, url->host, url->port);
     }
@@ -90,8 +89,9 @@ static void check_good(const struct url *url)
     require_plain(url->text);
     write_again(text, url);
     fuzz_require(url_parse(text, &again, error), "the address is refused when it is written in full");
-    fuzz_require(again.transport == url->transport && again.port == url->port && again.db == url->db &&
-                     again.has_db == url->has_db && again.has_password == url->has_password &&
+    fuzz_require(again.transport == url->transport && again.tls == url->tls && again.port == url->port &&
+                     again.db == url->db && again.has_db == url->has_db &&
+                     again.has_password == url->has_password &&
                      memcmp(again.sentinel, url->sentinel, sizeof again.sentinel) == 0,
                  "the address written in full has other numbers");
     fuzz_require(strcmp(again.host, url->host) == 0 && strcmp(again.user, url->user) == 0 &&

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* A part that is NULL is empty; a password that is NULL is none; `text` NULL: as it was given. */
 static const struct good {
@@ -44,11 +45,12 @@ static const struct good {
     {"redis://u:p@[::1]:7", URL_TCP, "::1", 7, 0, "u", "p", "redis://u:***@[::1]:7"},
     {"redis://u:\xc3\xa9\x1b@h", URL_TCP, "h", 6379, 0, "u", "\xc3\xa9\x1b", "redis://u:***@h"},
     {"redis://\xc3\xa9@h", URL_TCP, "h", 6379, 0, "\xc3\xa9", NULL, "redis://\?\?@h"},
-    {"rediss://h", URL_TLS, "h", 6379, 0, NULL, NULL, NULL},
-    {"Rediss://u:p@h:7/1", URL_TLS, "h", 7, 1, "u", "p", "Rediss://u:***@h:7/1"},
+    {"rediss://h", URL_TCP, "h", 6379, 0, NULL, NULL, NULL},
+    {"Rediss://u:p@h:7/1", URL_TCP, "h", 7, 1, "u", "p", "Rediss://u:***@h:7/1"},
     {"redis+sentinel://h/s", URL_SENTINEL, "h", 26379, 0, NULL, NULL, NULL},
     {"Redis+Sentinel://:7,b:8/s/3", URL_SENTINEL, "127.0.0.1", 7, 3, NULL, NULL, NULL},
     {"redis+sentinel://[::1]:7,b/s?db=3", URL_SENTINEL, "::1", 7, 3, NULL, NULL, NULL},
+    {"rediss+Sentinel://h/s", URL_SENTINEL, "h", 26379, 0, NULL, NULL, NULL},
     {"redis+sentinel://u:p,q@a,b:8/s/3", URL_SENTINEL, "a", 26379, 3, "u", "p,q",
      "redis+sentinel://u:***@a,b:8/s/3"},
     {"unix:s", URL_UNIX, "s", 0, 0, NULL, NULL, NULL},
@@ -84,6 +86,7 @@ static void each_part_of_a_good_address_is_found(void **state)
         if (!url_parse(row->given, &url, error))
             fail_msg("%s: %s", row->given, error);
         assert_int_equal(url.transport, row->transport);
+        assert_int_equal(url.tls, strncasecmp(row->given, "rediss", 6) == 0);
         assert_string_equal(url.host, row->host);
         assert_int_equal(url.port, row->port);
         assert_int_equal(url.db, row->db);

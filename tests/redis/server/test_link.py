@@ -14,7 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness import PATIENCE, ROOT, Broken, Fleet, free_port
+from harness import PATIENCE, ROOT, Broken, Fleet, free_port, wait_until
+from test_work_command import Work
 
 COMMAND = os.path.abspath(os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel"))
 TALK = os.path.abspath(
@@ -464,6 +465,29 @@ def test_the_first_sentinel_that_knows_the_primary_is_followed(net):
     with socket.create_server(("127.0.0.1", 0)) as silent, answering(b"*-1\r\n") as ignorant:
         with names(net.server.port) as good:
             shows(service(free_port(), silent.getsockname()[1], ignorant, good))
+
+
+def test_sentinels_and_a_primary_with_tls(net, fleet, tmp_path):
+    """The host of each certificate is that of the URL, and the address that the sentinel names."""
+    port, folder = free_port(), tmp_path / "work"
+    folder.mkdir()
+    fleet.sentinel(SimpleNamespace(port=net.tls_port), tls_port=port, tls_replication="yes",
+                   tls_cert_file=net.files.good, tls_key_file=net.files.key, tls_ca_cert_file=net.files.ours,
+                   tls_auth_clients="no")
+    address = f"rediss+sentinel://localhost:{port}/tw"
+    shows(address, *net.trust)
+    refuses(address, says=f"the sentinel localhost:{port}: the server's certificate is refused: ")
+    plain = service(port)
+    assert "no primary of the service 'tw' was found: " in top(plain).stderr
+    refuses(plain, *net.trust, says="are for TLS: expected --redis rediss://", status=2)
+    with answering(b"") as none:
+        refuses(address.replace(str(port), str(none)), says="handshake: has this port TLS?")
+    with setting(net, tls_cert_file=net.files.elsewhere):
+        refuses(address, *net.trust, says=f"127.0.0.1:{net.tls_port}, which a sentinel names: the server's")
+    net.r.execute_command("TW.PUT", "by-tls", "a", "IN", 0, "PAYLOAD", "")
+    with contextlib.closing(Work(folder, "--redis", address, *net.trust, "by-tls", "--exec", "true")) as work:
+        wait_until(lambda: not net.r.exists("by-tls"), message=work.said)
+        assert work.stop() == [1, 0, 0, 0, 0]
 
 
 @both_ways
