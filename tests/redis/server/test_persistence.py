@@ -8,6 +8,8 @@
 import contextlib
 import glob
 import hashlib
+import importlib.machinery
+import importlib.util
 import os
 import random
 import re
@@ -20,8 +22,9 @@ import redis
 from harness import (PATIENCE, ROOT, Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks,
                      wait_replica_in_sync, wait_until)
 from situations import (WallClock, add, aof_commands, aof_path, dead_of, digest, fill, fired_form,
-                        last_transaction, let_pass, logged_kinds, logged_task, rewrite, transactions, wait_dead,
-                        wait_delivered, wait_rewritten, wait_take, with_checksum, working)
+                        last_transaction, let_pass, logged_kinds, logged_task, rewrite, take, transactions,
+                        wait_dead, wait_delivered, wait_ready, wait_rewritten, wait_take, with_checksum,
+                        working)
 
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
@@ -670,24 +673,96 @@ def test_a_corrupt_rdb_file_ends_the_start_with_a_message(fleet):
 
 # Files of this format, and of other formats
 
-@pytest.mark.parametrize("name", ["v1.rdb", "v1.aof", "v1.rewritten.aof"])
-@pytest.mark.parametrize("years", [0, 30])
-def test_golden_files_load(fleet, name, years):
-    """The server has exactly the tasks that golden/make put in, also long after that."""
-    clock = WallClock(fleet.folder)
-    clock.push(years * 365 * 24 * HOUR)
+GOLDEN_FILES = "v1.rdb", "v1.aof", "v1.rewritten.aof"
+GOLDEN_REST_MS = 9997  # until the next try of the target
+
+
+def golden_server(fleet, name, clock, *words):
+    """Starts a server with a copy of a golden file."""
     files = {"dbfilename": name} if name.endswith(".rdb") else {
         "appendonly": "yes", "appendfilename": name, "aof_use_rdb_preamble": "no"}
-    server = fleet.server(start=False, module_args=("deliver", "no"), **clock.options, **files)
+    server = fleet.server(start=False, module_args=words, **clock.options, **files)
     shutil.copy(os.path.join(GOLDEN, name), server.folder)
     server.start()
-    with open(os.path.join(GOLDEN, "v1.txt"), encoding="utf-8") as file:
-        described = file.read()
-    assert describe(server) == described
-    if name.endswith(".rdb"):
+    return server
+
+
+def write_again(server, name):
+    """Lets this version write the file, but for the log, which has its bytes for ever."""
+    if name == "v1.rdb":
         server.client().save()
+    elif name == "v1.rewritten.aof":
+        rewrite(server)
+
+
+def golden_text(name):
+    with open(os.path.join(GOLDEN, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def golden_clock(fleet):
+    """The clock stands at the time at which the golden files were made. Returns it and the digests."""
+    made, found = golden_text("v1.digests").split("\n", 1)
+    clock = WallClock(fleet.folder)
+    clock.stand()
+    clock.push(int(made) - clock.now())
+    return clock, found
+
+
+@pytest.mark.parametrize("name", GOLDEN_FILES)
+def test_golden_files_load(fleet, name):
+    """The server has exactly the tasks that golden/make put in, with each number of them."""
+    clock, found = golden_clock(fleet)
+    server = golden_server(fleet, name, clock, "deliver", "no")
+    described = golden_text("v1.txt")
+    assert describe(server) == described
+    assert digests(server) == found
+    write_again(server, name)
     server.restart()
     assert describe(server) == described
+    assert digests(server) == found
+
+
+@pytest.mark.parametrize("name", GOLDEN_FILES)
+def test_golden_files_load_long_after_they_were_made(fleet, name):
+    clock = WallClock(fleet.folder)
+    clock.push(30 * 365 * 24 * HOUR)
+    assert describe(golden_server(fleet, name, clock, "deliver", "no")) == golden_text("v1.txt")
+
+
+@pytest.mark.parametrize("name", GOLDEN_FILES)
+def test_the_tasks_of_a_golden_file_go_on(fleet, name):
+    """The next try of a target and its wait are in the file, here three times as long after each refusal. So is
+    the order of tasks that are ready."""
+    clock, _ = golden_clock(fleet)
+    server = golden_server(fleet, name, clock)
+    write_again(server, name)
+    server.restart()
+    client = server.client()
+    for tries, wait_ms in ((2, GOLDEN_REST_MS), (3, 45000), (4, 100000)):
+        wait_until(lambda: int(task(client, "tried", "once")["attempt"]) == tries)
+        assert int(task(client, "tried", "once")["next"]) == clock.now() + wait_ms
+        clock.elapse(wait_ms)
+    wait_ready(client, "unbegun", 2)
+    found = [job.id for job in take(client, "unbegun", options=("COUNT", 2))]
+    assert sorted(found) == ["first", "second"]
+    assert found[0] == "first" or name == "v1.aof"  # The log does not keep the old order of equal times.
+
+
+def test_each_form_is_written_as_it_is_read(fleet):
+    """The story of the golden files again. So this version writes each form with all its numbers."""
+    loader = importlib.machinery.SourceFileLoader("make", os.path.join(GOLDEN, "make"))
+    make = importlib.util.module_from_spec(importlib.util.spec_from_loader("make", loader))
+    loader.exec_module(make)
+    server, clock = make.start_server(fleet)
+    make.fill_server(server, clock)
+    described, found = describe(server), digests(server)
+    texts = [re.sub(r"'next': \d+", "", text) for text in (described, golden_text("v1.txt"))]
+    assert texts[0] == texts[1]  # but for jitter
+    server.module_args = ("deliver", "no")
+    server.restart()
+    assert describe(server) == described
+    assert digests(server) == found
 
 
 def source_of(name):
@@ -1055,6 +1130,18 @@ def describe_task(found):
     if found["state"] == "leased" or (found["kind"] != "workers" and found["attempt"]):
         del found["next"]  # An ended lease begins anew, and a server that delivers nothing holds no task.
     return found
+
+
+def digests(server):
+    """Returns a line with the digest of each queue of a server. A digest has each number of the tasks, also
+    those that no command shows."""
+    lines = []
+    for db in range(16):
+        client = server.client(db=db)
+        for key in sorted(client.scan_iter(_type="tickwheel")):
+            [value] = client.execute_command("DEBUG", "DIGEST-VALUE", key)
+            lines.append(f"{db} {key!r} {value}\n")
+    return "".join(lines)
 
 
 def look(client, key, name):
