@@ -30,14 +30,12 @@ enum {
 static const uint64_t MS_NS = 1000000;
 
 /* The variables of a task. */
-enum variable { ID, PAYLOAD, DUE, LATE_US, MISSED_PERIODS, QUEUE, ATTEMPT, VARIABLES };
-static const char *const NAMES[VARIABLES] = {[ID] = "TICKWHEEL_ID=",
-                                             [PAYLOAD] = "TICKWHEEL_PAYLOAD=",
-                                             [DUE] = "TICKWHEEL_DUE=",
-                                             [LATE_US] = "TICKWHEEL_LATE_US=",
-                                             [QUEUE] = "TICKWHEEL_QUEUE=",
-                                             [ATTEMPT] = "TICKWHEEL_ATTEMPT=",
-                                             [MISSED_PERIODS] = "TICKWHEEL_MISSED_PERIODS="};
+enum variable { ID, PAYLOAD, DUE, LATE_US, MISSED_PERIODS, QUEUE, ATTEMPT, TOKEN, VARIABLES };
+static const char *const NAMES[VARIABLES] = {
+    [ID] = "TICKWHEEL_ID=",       [PAYLOAD] = "TICKWHEEL_PAYLOAD=",
+    [DUE] = "TICKWHEEL_DUE=",     [LATE_US] = "TICKWHEEL_LATE_US=",
+    [QUEUE] = "TICKWHEEL_QUEUE=", [ATTEMPT] = "TICKWHEEL_ATTEMPT=",
+    [TOKEN] = "TICKWHEEL_TOKEN=", [MISSED_PERIODS] = "TICKWHEEL_MISSED_PERIODS="};
 
 /* ---- the environment ------------------------------------------------------------------------------------- */
 
@@ -82,6 +80,7 @@ static void set_variables(const struct job *job, struct added *added)
         return;
     set(added, QUEUE, "%s", job->queue);
     set(added, ATTEMPT, "%" PRIu64, job->attempt);
+    set_bytes(added, TOKEN, job->token);
 }
 
 static bool is_of_a_task(const char *variable)
@@ -185,6 +184,12 @@ int job_start(const struct job *job, pid_t *child)
 bool job_error_passes(int error)
 {
     return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+struct tw_bytes job_token(uint64_t token, char text[JOB_TOKEN + 1])
+{
+    snprintf(text, JOB_TOKEN + 1, "%0*" PRIx64, JOB_TOKEN, token);
+    return tw_text(text);
 }
 
 uint64_t job_late_us(uint64_t due_ms)

@@ -13,6 +13,7 @@
 
 enum {
     JOB_ENDED = 80,
+    JOB_TOKEN = 16,    /* hexadecimal digits of a token */
     JOB_KILL_MS = 1000 /* a command that is to end has so long from SIGTERM to SIGKILL */
 };
 
@@ -24,6 +25,7 @@ struct job {
     uint64_t missed_periods;     /* further periods for which the call stands */
     const char *queue;           /* NULL: the task is in no queue */
     uint64_t attempt;            /* of a task in a queue */
+    struct tw_bytes token;       /* of that attempt: JOB_TOKEN digits */
     const struct tw_bytes *more; /* more texts; each is a line of its own on the standard input */
     size_t more_count;
     int output, errors; /* descriptors for its standard output and standard error; 0: ours */
@@ -35,6 +37,9 @@ int job_start(const struct job *job, pid_t *child);
 /* Returns whether an error of job_start() passes by itself: the system has no process or no memory now. Then
  * the task has not failed. */
 bool job_error_passes(int error);
+
+/* Writes a token as a server and SQL do. Returns its digits, in `text`. */
+struct tw_bytes job_token(uint64_t token, char text[JOB_TOKEN + 1]);
 
 /* Returns how late a call is now that was due then, in microseconds. */
 uint64_t job_late_us(uint64_t due_ms);

@@ -105,14 +105,15 @@ static uint64_t began_ms_of(struct handler *handler)
 enum tw_answer handler_call(void *arg, struct tw_job *of)
 {
     struct handler *handler = arg;
-    char due[TIME_SIZE];
+    char due[TIME_SIZE], token[JOB_TOKEN + 1];
     struct job job = {.id = of->id,
                       .payload = of->payload.data != NULL ? of->payload : tw_text(""),
                       .due = due,
                       .late_us = job_late_us(of->late_from_ms),
                       .missed_periods = of->missed_periods,
                       .queue = of->queue,
-                      .attempt = of->attempt};
+                      .attempt = of->attempt,
+                      .token = job_token(of->token, token)};
     time_print(instant_of_ms(of->due_ms), due);
     if (!calls_begin(handler->run, &job, of->late_from_ms < began_ms_of(handler)))
         return keep(handler, of);

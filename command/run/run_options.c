@@ -96,10 +96,10 @@ static const char HELP_STORE[] =
 
 static const char HELP_TAIL[] =
     "\n"
-    "With --store, CMD also gets TICKWHEEL_QUEUE and TICKWHEEL_ATTEMPT, from 1. An\n"
-    "id or a payload with NUL bytes is on its standard input only. The options from\n"
-    "tries to missed count for the lines that this run reads: a task in the file has\n"
-    "its own.\n"
+    "With --store, CMD also gets TICKWHEEL_QUEUE, TICKWHEEL_ATTEMPT, from 1, and\n"
+    "TICKWHEEL_TOKEN, of this attempt alone. An id or a payload with NUL bytes is on\n"
+    "its standard input only. The options from tries to missed count for the lines\n"
+    "that this run reads: a task in the file has its own.\n"
     "\n"
     "Exit status:\n"
     "  0  success, also when commands failed or a signal stopped it;\n"

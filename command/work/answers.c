@@ -77,7 +77,7 @@ static void add_task(struct words *words, const char *command, const struct leas
     add_text(words, command);
     add_text(words, lease->taken.queue);
     add(words, lease->taken.id);
-    add(words, lease->token);
+    add(words, lease->taken.token);
 }
 
 static const char *name_of(enum verb verb)

@@ -71,6 +71,7 @@ static struct job job_of(const struct crew *crew, const struct taken *taken, cha
                         .missed_periods = taken->missed_periods,
                         .queue = taken->queue,
                         .attempt = taken->attempt,
+                        .token = taken->token,
                         .more = taken->values > 1 ? taken->value + 1 : NULL,
                         .more_count = taken->values > 1 ? taken->values - 1 : 0};
 }

@@ -56,10 +56,10 @@ struct lease *lease_new(const redisReply *row, const char *queue)
                                       .values = values->elements,
                                       .due_ms = (uint64_t)member[DUE]->integer,
                                       .attempt = (uint64_t)member[ATTEMPT]->integer,
-                                      .missed_periods = (uint64_t)member[MISSED_PERIODS]->integer},
+                                      .missed_periods = (uint64_t)member[MISSED_PERIODS]->integer,
+                                      .token = copy(member[TOKEN], &at)},
                             .touch = {.verb = VERB_TOUCH, .lease = lease},
                             .answer = {.lease = lease}};
-    lease->token = copy(member[TOKEN], &at);
     for (size_t i = 0; i < values->elements; i++)
         lease->value[i] = copy(values->element[i], &at);
     return lease;

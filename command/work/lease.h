@@ -23,8 +23,7 @@ struct call {
 
 struct lease {
     struct taken taken; /* the first member */
-    struct tw_bytes token;
-    char *error; /* for VERB_NACK; NULL: none */
+    char *error;        /* for VERB_NACK; NULL: none */
     struct call touch, answer;
     struct tw_bytes value[]; /* the bytes of all members follow behind the last value */
 };

@@ -25,7 +25,8 @@ struct taken {
     const struct tw_bytes *value; /* the payload */
     size_t values;
     uint64_t due_ms, attempt, missed_periods;
-    bool not_yours; /* the task is not this worker's any more */
+    struct tw_bytes token; /* of this attempt */
+    bool not_yours;        /* the task is not this worker's any more */
 };
 
 /* How the work for a task has ended. */

@@ -34,6 +34,7 @@ struct held {
     struct taken taken; /* the first member */
     struct tw_job *job;
     struct tw_bytes value;
+    char token[JOB_TOKEN + 1];
     bool replaced; /* the task was put anew or moved: the attempt goes on, and nothing dies of it */
 };
 
@@ -71,7 +72,8 @@ static struct held *hold(struct tw_job *job)
                                  .values = job->payload.data != NULL,
                                  .due_ms = job->due_ms,
                                  .attempt = job->attempt,
-                                 .missed_periods = job->missed_periods};
+                                 .missed_periods = job->missed_periods,
+                                 .token = job_token(job->token, held->token)};
     return held;
 }
 

@@ -26,7 +26,7 @@ static const char HELP_HEAD[] =
     "  --exec CMD      run CMD in a shell for each task. CMD gets the id and the\n"
     "                  payload on its standard input, and TICKWHEEL_QUEUE (the\n"
     "                  queue's name), TICKWHEEL_ID, TICKWHEEL_PAYLOAD (its first\n"
-    "                  value), TICKWHEEL_ATTEMPT, TICKWHEEL_DUE,\n"
+    "                  value), TICKWHEEL_ATTEMPT, TICKWHEEL_TOKEN, TICKWHEEL_DUE,\n"
     "                  TICKWHEEL_LATE_US and TICKWHEEL_MISSED_PERIODS (further\n"
     "                  periods for which the call stands) in its environment\n"
     "  --store FILE    take from queues of this SQLite file instead of a server.\n"

@@ -497,6 +497,8 @@ struct tw_job {
     /* When the call could be made first: the task's next_ms or, if it does not repeat and was filed later than
      * that, when it was filed (place_ms). Example: a task that is put for 1970 is late from its put on. */
     uint64_t late_from_ms;
+    /* Of this attempt alone, while queue, id and due_ms name the call. "%016" PRIx64 writes it as SQL does. */
+    uint64_t token;
 };
 
 /* Handles a job, on a worker. It may make each call with the store whose comment does not forbid it.

@@ -516,6 +516,10 @@ class job
     {
         return raw_->tries;
     }
+    std::uint64_t token() const noexcept
+    {
+        return raw_->token;
+    }
     /* Of the attempt before. Empty: none. */
     std::string_view error() const noexcept
     {

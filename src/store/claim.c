@@ -196,7 +196,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
 /* The random number of the commit that has claimed the task. */
 static uint64_t base_of(const struct tw__store_job *job)
 {
-    return job->token - TW__STORE_STEP(job->job.revision);
+    return job->job.token - TW__STORE_STEP(job->job.revision);
 }
 
 /* Whether two tasks leave alike: their rows are of one queue and one commit. */
@@ -297,7 +297,7 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
     (*job)->job.attempt = task.attempt;
     (*job)->job.lapses = task.lapses - 1; /* before this one */
     (*job)->run = (uint64_t)sqlite3_column_int64(row, 5);
-    (*job)->token = (uint64_t)sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
+    (*job)->job.token = (uint64_t)sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
     (*job)->lapsed = true;
     (*job)->answer = tw__task_lapse_kills(task.lapses) ? TW_ANSWER_DEAD : TW_ANSWER_RETRY;
     tw_job_fail(&(*job)->job, LAPSED);
@@ -519,7 +519,7 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
 static int put_behind(struct tw__store_db *db, const struct tw__store_claim *claim,
                       const struct tw__store_job *job)
 {
-    const uint64_t numbers[] = {claim->entry->seq, ++db->seq, job->run, job->token, job->job.attempt};
+    const uint64_t numbers[] = {claim->entry->seq, ++db->seq, job->run, job->job.token, job->job.attempt};
     return tw__store_db_write(db, TW__STORE_STAND_BEHIND, "claim", numbers, 5);
 }
 
@@ -579,7 +579,7 @@ static void begin_attempt(const struct tw__store_db *db, struct tw__store_batch 
     struct tw__store_job *job = claim->job;
     job->place_ms = claim->place_ms;
     job->run = db->run;
-    job->token = batch->token + TW__STORE_STEP(claim->entry->seq);
+    job->job.token = batch->token + TW__STORE_STEP(claim->entry->seq);
     batch->room -= job->size < batch->room ? job->size : batch->room;
     batch->idle = false;
     batch->called++;
@@ -645,7 +645,7 @@ static int make_all_claims(struct tw__store_db *db, struct tw__store_batch *batc
 static int write_claim(struct tw__store_db *db, const struct tw__store_claim *claim)
 {
     const struct tw__store_job *job = claim->job;
-    const uint64_t numbers[] = {claim->entry->seq, job->run,       job->token,
+    const uint64_t numbers[] = {claim->entry->seq, job->run,       job->job.token,
                                 claim->turn.due,   claim->next_ms, claim->turn.missed_periods};
     return tw__store_db_write(db, TW__STORE_CLAIM, "claim", numbers, 6);
 }

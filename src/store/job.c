@@ -109,7 +109,7 @@ void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const 
     tw__store_bind_text(db, statement, 4, job->job.queue);
     tw__store_bind_blob(db, statement, 5, job->job.id.data, job->job.id.size);
     tw__store_bind_number(db, statement, 6, job->run);
-    tw__store_bind_number(db, statement, 7, job->token);
+    tw__store_bind_number(db, statement, 7, job->job.token);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
@@ -235,5 +235,6 @@ uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct t
 {
     if (job->retry_ms != TW_NEVER)
         return job->retry_ms;
-    return tw__task_retry_at(retry, tw__task_failure(job->job.attempt, job->job.lapses), job->token, now_ms);
+    uint32_t failure = tw__task_failure(job->job.attempt, job->job.lapses);
+    return tw__task_retry_at(retry, failure, job->job.token, now_ms);
 }

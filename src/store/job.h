@@ -23,7 +23,6 @@ struct tw__store_job {
     void *answered_arg;
     const struct tw_store *store; /* it keeps the message of an error */
     uint64_t place_ms;            /* of its row when it was claimed; its entry may have had a later one */
-    uint64_t token;               /* of the attempt (TW__STORE_STEP) */
     uint64_t run;                 /* the number of the run that has claimed it */
     uint64_t claimed_ns;          /* on the monotonic clock */
     uint32_t series;              /* of commits (check.c) */

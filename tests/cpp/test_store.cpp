@@ -348,6 +348,7 @@ TEST_CASE("a handler that returns nothing is done")
                           CHECK(job.raw()->late_from_ms > 5);
                           CHECK(job.revision() == job.raw()->revision);
                           CHECK(job.left() == 0);
+                          CHECK(job.token() == job.raw()->token);
                           CHECK(job.missed_periods() == 0);
                       })
               .ok());

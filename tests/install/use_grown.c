@@ -53,7 +53,7 @@ LAST(tw_level_info, draining, 32);
 LAST(tw_store_info, began_ms, 128);
 LAST(tw_store_task, error, 176);
 LAST(tw_store_load, paused, 48);
-LAST(tw_job, late_from_ms, 104);
+LAST(tw_job, token, 112);
 #endif
 
 /* ---- what the library fills in --------------------------------------------------------------------------- */
@@ -419,6 +419,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
           job->id.size == 1);
     CHECK(job->payload.size == 1 && job->due_ms == 5 && job->attempt == 1 && job->error == NULL);
     CHECK(job->late_from_ms > 5); /* it was filed later than it was due */
+    CHECK(job->token > 0);
     return TW_ANSWER_DEAD;
 }
 

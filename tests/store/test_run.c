@@ -147,6 +147,28 @@ static void a_job_has_all_that_the_put_gave(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+static void each_attempt_has_a_token_which_its_row_has_too(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char first[24];
+    calls_init(&calls);
+    calls.answer = TW_ANSWER_LATER;
+    calls.answers = 1;
+    store_put(store, &(struct tw_store_delayed){.queue = "q", .id = tw_text("a"), .backoff_ms = 1}, 0);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    snprintf(first, sizeof first, "%" PRIu64, calls.last.token);
+    sqlite3 *db = other_open(*state);
+    assert_string_equal(other_ask(db, "SELECT token FROM tw_task"), first);
+    sqlite3_close(db);
+    uint64_t token = calls.last.token;
+    tw_job_answer(calls.kept[0], TW_ANSWER_RETRY);
+    wait_for_calls(&calls, 2);
+    assert_true(calls.last.token != token && calls.last.token > 0);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
 /* The clock stands still, and the next job comes in so many milliseconds: not before the first time, and at
@@ -2225,6 +2247,7 @@ int main(void)
         TEST_STOPPED(lateness_counts_from_a_filing_after_the_time),
         TEST(the_caller_says_the_size_of_its_stats),
         TEST(a_job_has_all_that_the_put_gave),
+        TEST(each_attempt_has_a_token_which_its_row_has_too),
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),
         TEST_STOPPED(a_task_has_waits_of_its_own),

@@ -190,13 +190,14 @@ def runs(pid):
 def test_the_command_has_the_task(place, work):
     """In its environment and on its standard input."""
     place.put("order:42", "notify ann\tand bob")
-    names = "ATTEMPT|DUE|ID|LATE_US|MISSED_PERIODS|PAYLOAD|QUEUE"
+    names = "ATTEMPT|DUE|ID|LATE_US|MISSED_PERIODS|PAYLOAD|QUEUE|TOKEN"
     one = work(place, f"env | grep -E '_({names})=' | sort; cat; echo '*'")
     one.waits_for(r"^\*$")
     due = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
     assert re.fullmatch(rf"TICKWHEEL_ATTEMPT=1\nTICKWHEEL_DUE={due}\nTICKWHEEL_ID=order:42\n"
                         r"TICKWHEEL_LATE_US=\d+\nTICKWHEEL_MISSED_PERIODS=0\n"
                         r"TICKWHEEL_PAYLOAD=notify ann\tand bob\nTICKWHEEL_QUEUE=q\n"
+                        r"TICKWHEEL_TOKEN=[0-9a-f]{16}\n"
                         r"order:42 notify ann\tand bob\n\*\n", one.printed()), one.printed()
     gone(place, "order:42")
     assert one.stop() == [1, 0, 0, 0, 0]
