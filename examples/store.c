@@ -103,7 +103,7 @@ static enum tw_answer cancel_order(void *arg, struct tw_job *job)
     if (sqlite3_exec(shop->db, text, NULL, NULL, NULL) == SQLITE_OK)
         return TW_ANSWER_DONE;
     tw_job_fail(job, sqlite3_errmsg(shop->db));
-    return TW_ANSWER_RETRY;
+    return TW_ANSWER_FAILED;
 }
 
 /* ---- the two processes ----------------------------------------------------------------------------------- */

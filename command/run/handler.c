@@ -47,7 +47,7 @@ void handler_give_back(struct handler *handler)
 static void on_end(void *arg, void *task, enum children_end end, const char *error)
 {
     static const enum tw_answer ANSWERS[] = {[CHILDREN_DONE] = TW_ANSWER_DONE,
-                                             [CHILDREN_FAILED] = TW_ANSWER_RETRY,
+                                             [CHILDREN_FAILED] = TW_ANSWER_FAILED,
                                              [CHILDREN_GIVEN_UP] = TW_ANSWER_BACK};
     struct handler *handler = arg;
     tally_command(handler->run->tally, end);
@@ -79,7 +79,7 @@ static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, 
     tw_job_fail(job, text);
     tally_command(handler->run->tally, CHILDREN_FAILED);
     calls_wake(handler->run, false);
-    return TW_ANSWER_RETRY;
+    return TW_ANSWER_FAILED;
 }
 
 static enum tw_answer start_command(struct handler *handler, struct job *job, struct tw_job *of)

@@ -208,7 +208,7 @@ static void touch(struct source *source, struct taken *taken)
         source->events.not_yours(source->events.arg, taken);
 }
 
-/* The store counts the failures as we do here: after the last one, TW_ANSWER_RETRY makes the task dead, unless
+/* The store counts the failures as we do here: after the last one, TW_ANSWER_FAILED makes the task dead, unless
  * it was replaced. */
 static enum outcome outcome_of(const struct held *held, enum result result)
 {
@@ -225,7 +225,7 @@ static enum outcome outcome_of(const struct held *held, enum result result)
 static void answer(struct source *source, struct taken *taken, enum result result, const char *error)
 {
     static const enum tw_answer ANSWERS[] = {[RESULT_DONE] = TW_ANSWER_DONE,
-                                             [RESULT_FAILED] = TW_ANSWER_RETRY,
+                                             [RESULT_FAILED] = TW_ANSWER_FAILED,
                                              [RESULT_BACK] = TW_ANSWER_BACK,
                                              [RESULT_NOT_YET] = TW_ANSWER_BACK};
     struct held *held = (struct held *)taken;

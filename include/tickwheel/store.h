@@ -467,8 +467,8 @@ int tw_store_snapshot(const struct tw_store *store, tw_store_looks_fn *looks, vo
 
 /* A handler's answer. */
 enum tw_answer {
-    TW_ANSWER_DONE,  /* the call is done: the task is removed, or waits for its next period */
-    TW_ANSWER_RETRY, /* the attempt has failed: the next one comes after the backoff; after the last: dead */
+    TW_ANSWER_DONE,   /* the call is done: the task is removed, or waits for its next period */
+    TW_ANSWER_FAILED, /* the attempt has failed: the next one comes after the backoff; after the last: dead */
     /* The task is dead: it stays in the file, until it is replayed, put anew, cancelled or purged. If it
      * repeats, this period becomes a dead task of its own, whose id is "<id>@<due_ms>" or, if that is in use,
      * "<id>@<due_ms>-1", and so on. The task waits for its next period. */
@@ -512,13 +512,13 @@ struct tw_job {
  * Returns: its answer. After each of them but TW_ANSWER_LATER the job is gone. */
 typedef enum tw_answer tw_store_handler_fn(void *arg, struct tw_job *job);
 
-/* Notes the error of an attempt, for TW_ANSWER_RETRY and TW_ANSWER_DEAD. With TW_ANSWER_BACK nothing has
+/* Notes the error of an attempt, for TW_ANSWER_FAILED and TW_ANSWER_DEAD. With TW_ANSWER_BACK nothing has
  * failed: the text is not kept, and the run tells of it (TW_EINVAL, see tw_store_error_fn). A longer text than
  * 4,096 bytes is cut, between two characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs
  * in many languages refuse to read a row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
-/* Sets when the next attempt comes: for TW_ANSWER_RETRY in place of the backoff, and for TW_ANSWER_BACK.
+/* Sets when the next attempt comes: for TW_ANSWER_FAILED in place of the backoff, and for TW_ANSWER_BACK.
  * Returns: 0, or TW_EINVAL if due_ms is more than TW_STORE_TIME_MAX, and then nothing is set. */
 int tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
 
@@ -617,7 +617,7 @@ struct tw_store_info {
     uint64_t jobs;      /* now: jobs under way */
     uint64_t taken;     /* attempts that have begun */
     uint64_t done;      /* attempts that ended by TW_ANSWER_DONE */
-    uint64_t failed;    /* attempts that ended by TW_ANSWER_RETRY or TW_ANSWER_DEAD */
+    uint64_t failed;    /* attempts that ended by TW_ANSWER_FAILED or TW_ANSWER_DEAD */
     uint64_t lapsed;    /* attempts of earlier runs, and leases of programs, that it has ended */
     uint64_t back;      /* attempts that were given back */
     uint64_t died;      /* tasks and periods that became dead */

@@ -28,7 +28,7 @@
  * additions of C++. The conventions are those of wheel.hpp, with two additions:
  *   Time        Time points are of std::chrono::system_clock, whose epoch is that of Unix time. They are
  *               rounded up to milliseconds, so no task is early.
- *   Exceptions  An exception that leaves a handler is a failed attempt: the answer is TW_ANSWER_RETRY, and
+ *   Exceptions  An exception that leaves a handler is a failed attempt: the answer is TW_ANSWER_FAILED, and
  *               what() is its error. An exception that leaves another callable ends the program.
  *
  * In short:
@@ -529,7 +529,7 @@ class job
     {
         tw_job_fail(raw_, error.c_str());
     }
-    /* As tw_job_retry_at(). Returns: TW_ANSWER_RETRY. Example: `return job.retry_in(5min);`. If the time is out
+    /* As tw_job_retry_at(). Returns: TW_ANSWER_FAILED. Example: `return job.retry_in(5min);`. If the time is out
      * of range, this is the error of the attempt, and the next one comes after the backoff. */
     template <class Duration>
     tw_answer retry_at(std::chrono::time_point<std::chrono::system_clock, Duration> due) const noexcept
@@ -555,7 +555,7 @@ class job
     {
         if (tw_job_retry_at(raw_, due_ms) != 0)
             tw_job_fail(raw_, "the time of the next attempt is out of range");
-        return TW_ANSWER_RETRY;
+        return TW_ANSWER_FAILED;
     }
 
     tw_job *raw_;
@@ -601,7 +601,7 @@ template <class F> struct handler_of final : handler {
         } catch (...) {
             tw_job_fail(raw, "an exception that is no std::exception");
         }
-        return TW_ANSWER_RETRY;
+        return TW_ANSWER_FAILED;
 #else
         return answer_of(f, job(raw));
 #endif
@@ -869,7 +869,7 @@ class store
                               address(visit));
     }
     /* Names the handler of a queue. A handler takes `const job &`, and returns a tw_answer, or nothing, which
-     * means TW_ANSWER_DONE. An exception that leaves it means TW_ANSWER_RETRY, with what() as the error.
+     * means TW_ANSWER_DONE. An exception that leaves it means TW_ANSWER_FAILED, with what() as the error.
      * Requires: an exception leaves it only while nobody else can answer the job. */
     template <class F> status handle(const std::string &queue, F &&f, std::uint32_t at_once = 0)
     {

@@ -163,7 +163,7 @@ static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, con
     }
     if (job->buried && job->every_ms == 0)
         return answer_row(db, TW__STORE_BURY, job, now_ms);
-    if (job->answer == TW_ANSWER_RETRY && !job->buried) {
+    if (job->answer == TW_ANSWER_FAILED && !job->buried) {
         job->job.tries = retry->tries;
         return answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, retry, now_ms), now_ms);
     }
@@ -176,12 +176,12 @@ static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, con
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
     struct tw__task_retry retry = db->retry;
-    bool there = true, reads = job->every_ms > 0 || job->answer == TW_ANSWER_RETRY;
+    bool there = true, reads = job->every_ms > 0 || job->answer == TW_ANSWER_FAILED;
     int error = reads ? read_options(db, job, &retry, &there) : 0;
     job->again_ms = TW_NEVER;
     job->renumbered = false;
     job->buried = job->answer == TW_ANSWER_DEAD ||
-                  (job->answer == TW_ANSWER_RETRY && !job->lapsed &&
+                  (job->answer == TW_ANSWER_FAILED && !job->lapsed &&
                    tw__task_failure_kills(job->job.attempt, job->job.lapses, retry.tries));
     if (error == 0 && there)
         error = end_by_answer(db, job, &retry, now_ms);
@@ -299,7 +299,7 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
     (*job)->run = (uint64_t)sqlite3_column_int64(row, 5);
     (*job)->job.token = (uint64_t)sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
     (*job)->lapsed = true;
-    (*job)->answer = tw__task_lapse_kills(task.lapses) ? TW_ANSWER_DEAD : TW_ANSWER_RETRY;
+    (*job)->answer = tw__task_lapse_kills(task.lapses) ? TW_ANSWER_DEAD : TW_ANSWER_FAILED;
     tw_job_fail(&(*job)->job, LAPSED);
     return 0;
 }

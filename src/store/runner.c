@@ -97,7 +97,7 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
 /* Whether an attempt has failed, and none of the same period before. Earlier ones may have lapsed. */
 static bool fails_first(const struct tw__store_job *job)
 {
-    return job->answer == TW_ANSWER_RETRY && job->job.attempt == job->job.lapses + 1;
+    return job->answer == TW_ANSWER_FAILED && job->job.attempt == job->job.lapses + 1;
 }
 
 /* Tells of the tasks of a committed batch that have died, have failed for the first time, or were given back
@@ -214,7 +214,7 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
     struct tw_store_info *stats = &runner->stats;
     stats->jobs--;
     stats->done += job->answer == TW_ANSWER_DONE;
-    stats->failed += job->answer == TW_ANSWER_RETRY || job->answer == TW_ANSWER_DEAD;
+    stats->failed += job->answer == TW_ANSWER_FAILED || job->answer == TW_ANSWER_DEAD;
     stats->back += job->answer == TW_ANSWER_BACK && job->begun;
     stats->died += job->buried;
     stats->taken -= !job->begun;

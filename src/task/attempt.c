@@ -87,7 +87,7 @@ static void end_unsuccessful(struct tw__task_outcome *outcome, const struct tw__
     outcome->tally.failed++;
     if (old->stage == TW__TASK_REPLACED) {
         end_replaced(outcome, now_ms);
-    } else if (call->verb == TW__TASK_KILL ||
+    } else if (call->verb == TW__TASK_DEAD ||
                tw__task_failure_kills(old->attempt, old->lapses, old->retry.tries)) {
         tw__task_bury(outcome, now_ms);
     } else {

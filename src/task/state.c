@@ -122,8 +122,8 @@ void tw__task_change(const struct tw__task *task, const struct tw__task_call *ca
         break;
     case TW__TASK_TOUCH:
     case TW__TASK_DONE:
-    case TW__TASK_FAIL:
-    case TW__TASK_KILL:
+    case TW__TASK_FAILED:
+    case TW__TASK_DEAD:
     case TW__TASK_BACK:
         tw__task_answer(task, call, now_ms, outcome);
         break;

@@ -55,8 +55,8 @@ enum tw__task_verb {
     TW__TASK_TAKE,
     TW__TASK_TOUCH,
     TW__TASK_DONE,
-    TW__TASK_FAIL,
-    TW__TASK_KILL, /* failed for good */
+    TW__TASK_FAILED,
+    TW__TASK_DEAD, /* failed for good */
     TW__TASK_BACK,
     TW__TASK_LAPSE,
     TW__TASK_DUE,       /* a task with a target is about to be delivered: its periods take their turn */

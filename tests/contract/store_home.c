@@ -506,7 +506,7 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "done") == 0)
         answer(verb, TW_ANSWER_DONE);
     else if (strcmp(name, "fail") == 0)
-        answer(verb, TW_ANSWER_RETRY);
+        answer(verb, TW_ANSWER_FAILED);
     else if (strcmp(name, "dead") == 0)
         answer(verb, TW_ANSWER_DEAD);
     else if (strcmp(name, "back") == 0)

@@ -129,7 +129,7 @@ static const char *check_next_call(const struct story *story, const struct note 
         return mistake(begin, "A4: an older revision comes after a newer one");
     if (!is_again(last, begin))
         return NULL;
-    if (!killed && end->answer != TW_ANSWER_RETRY)
+    if (!killed && end->answer != TW_ANSWER_FAILED)
         return mistake(begin, "A2: it is called again after its answer");
     return !killed && begin->attempt != last->attempt + 1
                ? mistake(begin, "A3: an attempt is missing, and its process lives")
@@ -224,8 +224,9 @@ static const char *check_answered(const struct story *story, const struct outcom
     const struct note *end = end_of(story, begin);
     if (end == NULL)
         return mistake(begin, "A1: its last call has no end");
-    bool dies = end->answer == TW_ANSWER_DEAD || (end->answer == TW_ANSWER_RETRY && end->attempt >= end->tries);
-    if (end->answer == TW_ANSWER_RETRY && !dies)
+    bool dies =
+        end->answer == TW_ANSWER_DEAD || (end->answer == TW_ANSWER_FAILED && end->attempt >= end->tries);
+    if (end->answer == TW_ANSWER_FAILED && !dies)
         return mistake(end, "A1: the retry did not come");
     if (dies != (left != NULL && left->dead))
         return mistake(end, "A7: it is not in the state of its last answer");

@@ -203,7 +203,7 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
     sum_up(job->payload.data, job->payload.size);
     sum_up(job->error, job->error != NULL ? strlen(job->error) : 0);
     tw_job_fail(job, "no answer");
-    return job->revision % 5 == 0 ? TW_ANSWER_DEAD : job->revision % 3 == 0 ? TW_ANSWER_RETRY : TW_ANSWER_DONE;
+    return job->revision % 5 == 0 ? TW_ANSWER_DEAD : job->revision % 3 == 0 ? TW_ANSWER_FAILED : TW_ANSWER_DONE;
 }
 
 /* The runner's next try is due at once. */

@@ -160,8 +160,8 @@ static void draw_change(struct call *call)
 
 static void draw_answer(struct call *call)
 {
-    static const enum tw_answer answers[] = {TW_ANSWER_DONE,  TW_ANSWER_DONE, TW_ANSWER_DONE, TW_ANSWER_RETRY,
-                                             TW_ANSWER_RETRY, TW_ANSWER_DEAD, TW_ANSWER_BACK};
+    static const enum tw_answer answers[] = {TW_ANSWER_DONE,   TW_ANSWER_DONE, TW_ANSWER_DONE, TW_ANSWER_FAILED,
+                                             TW_ANSWER_FAILED, TW_ANSWER_DEAD, TW_ANSWER_BACK};
     call->answer = answers[rng_below(&runs.rng, 7)];
     call->error = (unsigned)rng_below(&runs.rng, 4);
     if (rng_below(&runs.rng, 3) == 0)
@@ -322,8 +322,8 @@ static void end_attempt(unsigned task, struct tw__task_call end, uint64_t from_m
 static void answer(const struct call *call)
 {
     static const enum tw__task_verb verbs[] = {[TW_ANSWER_DONE] = TW__TASK_DONE,
-                                               [TW_ANSWER_RETRY] = TW__TASK_FAIL,
-                                               [TW_ANSWER_DEAD] = TW__TASK_KILL,
+                                               [TW_ANSWER_FAILED] = TW__TASK_FAILED,
+                                               [TW_ANSWER_DEAD] = TW__TASK_DEAD,
                                                [TW_ANSWER_BACK] = TW__TASK_BACK};
     struct tw__task_call end = {
         .verb = verbs[call->answer], .timed = call->retry_ms != 0, .at_ms = call->retry_ms, .token = SHORTEST};

@@ -210,9 +210,9 @@ static void each_answer_of_a_run_raises_changes(void **state)
         const char *name;
         enum tw_answer answer;
         uint64_t every_ms;
-    } answers[] = {{"done", TW_ANSWER_DONE, 0},    {"done, and it repeats", TW_ANSWER_DONE, HOUR_MS},
-                   {"failed", TW_ANSWER_RETRY, 0}, {"dead", TW_ANSWER_DEAD, 0},
-                   {"back", TW_ANSWER_BACK, 0},    {"dead, and it repeats", TW_ANSWER_DEAD, HOUR_MS}};
+    } answers[] = {{"done", TW_ANSWER_DONE, 0},     {"done, and it repeats", TW_ANSWER_DONE, HOUR_MS},
+                   {"failed", TW_ANSWER_FAILED, 0}, {"dead", TW_ANSWER_DEAD, 0},
+                   {"back", TW_ANSWER_BACK, 0},     {"dead, and it repeats", TW_ANSWER_DEAD, HOUR_MS}};
     struct tw_store *store = ((struct fixture *)*state)->store;
     sqlite3 *db = other_open(*state);
     struct calls calls;

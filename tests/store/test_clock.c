@@ -80,7 +80,7 @@ static void a_step_leaves_jobs_alone(void **state)
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.answers = 1;
     struct tw_store_delayed task = {
         .queue = "q", .id = tw_text("x"), .due_ms = tw_store_now(), .tries = 2, .backoff_ms = 20};

@@ -94,7 +94,7 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
     any_moment(rng_below(&rng, 300));
     uint64_t drawn = rng_below(&rng, 20);
     note.kind = NOTE_END;
-    note.answer = drawn == 0 ? TW_ANSWER_DEAD : drawn < 5 ? TW_ANSWER_RETRY : TW_ANSWER_DONE;
+    note.answer = drawn == 0 ? TW_ANSWER_DEAD : drawn < 5 ? TW_ANSWER_FAILED : TW_ANSWER_DONE;
     tell(world, note);
     return note.answer;
 }

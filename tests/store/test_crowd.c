@@ -138,7 +138,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
     any_moment(drawn % 6 == 0 ? 8000 : drawn % 700);
     note.kind = NOTE_END;
     note.answer = drawn / 700 % 20 == 0  ? TW_ANSWER_DEAD
-                  : drawn / 700 % 20 < 4 ? TW_ANSWER_RETRY
+                  : drawn / 700 % 20 < 4 ? TW_ANSWER_FAILED
                                          : TW_ANSWER_DONE;
     tell(child, note);
     return note.answer;

@@ -137,7 +137,7 @@ static void a_failure_of_a_series_at_work_counts_for_its_new_tries(void **state)
     before.tries = 1;
     after.tries = 2;
     after.backoff_ms = 500;
-    register_at_work(store, &calls, TW_ANSWER_RETRY, before, after);
+    register_at_work(store, &calls, TW_ANSWER_FAILED, before, after);
     struct seen seen = get(store, "x");
     assert_true(seen.last.due_ms == due_ms && seen.last.attempt == 1);
     assert_true(seen.last.next_ms >= due_ms + 450 && seen.last.next_ms <= due_ms + 550);
@@ -187,7 +187,7 @@ static void a_task_that_runs_once_runs_again(void **state)
     struct seen seen = get(store, "x");
     assert_true(seen.last.replaced && seen.last.due_ms == due_ms + 100);
     assert_int_equal(attempts(store), 1);
-    tw_job_answer(calls.kept[0], TW_ANSWER_RETRY);
+    tw_job_answer(calls.kept[0], TW_ANSWER_FAILED);
     wait_for_answers(store, 2);
     assert_string_equal(calls.text, "x/1 x/1");
     assert_string_equal(calls.last_payload, "newest");

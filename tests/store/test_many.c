@@ -1156,7 +1156,7 @@ static void tasks_that_fail_together_wait_for_different_times(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     clock_stop(0);
     other_ask(db, "UPDATE tw_meta SET backoff_ms = 3600000, jitter = 10");
     put_many(store, "q", N, 5, 0);

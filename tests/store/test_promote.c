@@ -145,7 +145,7 @@ static void a_promoted_retry_has_its_next_attempt_now(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.answers = 1;
     calls.error = "broke";
     clock_stop(0);

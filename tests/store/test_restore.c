@@ -591,7 +591,7 @@ static void an_answer_counts_for_its_call_alone(void **state)
 /* The two attempts are due in the same millisecond. */
 static void an_answer_counts_for_its_attempt_alone(void **state)
 {
-    no_later_answer_counts(*state, TW_ANSWER_RETRY, 0, 1);
+    no_later_answer_counts(*state, TW_ANSWER_FAILED, 0, 1);
 }
 
 static bool passed(bool there)

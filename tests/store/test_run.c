@@ -163,7 +163,7 @@ static void each_attempt_has_a_token_which_its_row_has_too(void **state)
     assert_string_equal(other_ask(db, "SELECT token FROM tw_task"), first);
     sqlite3_close(db);
     uint64_t token = calls.last.token;
-    tw_job_answer(calls.kept[0], TW_ANSWER_RETRY);
+    tw_job_answer(calls.kept[0], TW_ANSWER_FAILED);
     wait_for_calls(&calls, 2);
     assert_true(calls.last.token != token && calls.last.token > 0);
     assert_int_equal(tw_store_stop(store), 0);
@@ -201,7 +201,7 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.error = "no paper";
     struct tw_store_delayed task = {
         .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 3, .backoff_ms = 40};
@@ -233,7 +233,7 @@ static void a_backoff_is_at_most_an_hour(void **state)
     struct calls calls;
     uint64_t next_ms = 0;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.answers = 1;
     sqlite3 *db = other_open(*state);
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 100};
@@ -259,7 +259,7 @@ static void a_task_has_waits_of_its_own(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     struct tw_store_delayed task = {.queue = "q",
                                     .id = tw_text("x"),
                                     .due_ms = 5,
@@ -299,7 +299,7 @@ static void tokens_spread_the_retries(void **state)
     EVENTUALLY(kept_of(&calls) == MANY);
     other_ask(db, "CREATE TEMP TABLE taken AS SELECT id, seq, token FROM tw_task WHERE run > 0 AND token > 0");
     for (int i = 0; i < MANY; i++)
-        tw_job_answer(calls.kept[i], TW_ANSWER_RETRY);
+        tw_job_answer(calls.kept[i], TW_ANSWER_FAILED);
     wait_for_answers(store, MANY);
     snprintf(sql, sizeof sql,
              "CREATE TEMP TABLE failed AS SELECT taken.seq, taken.token, next_ms - 3240000 - %" PRIu64
@@ -333,13 +333,13 @@ static void what_a_task_leaves_out_follows_the_file(void **state)
         wait_for_calls(&calls, n);
         assert_int_equal(calls.last.tries, 7);
         other_ask(db, "UPDATE tw_meta SET backoff_ms = 50, backoff_max_ms = 300");
-        tw_job_answer(calls.kept[n - 1], TW_ANSWER_RETRY);
+        tw_job_answer(calls.kept[n - 1], TW_ANSWER_FAILED);
         wait_for_answers(store, (uint64_t)n);
         comes_after(store, n == 1 ? 50 : n == 2 ? 150 : 300);
     }
     wait_for_calls(&calls, 4);
     other_ask(db, "UPDATE tw_meta SET tries = 4");
-    tw_job_answer(calls.kept[3], TW_ANSWER_RETRY);
+    tw_job_answer(calls.kept[3], TW_ANSWER_FAILED);
     wait_for_answers(store, 4);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
@@ -385,7 +385,7 @@ static void a_retry_and_a_period_come_behind_the_tasks_of_their_time(void **stat
     wait_for_calls(&calls, 2);
     put(store, "y", now_ms + 1000);
     tw_job_retry_at(calls.kept[1], now_ms + 1000);
-    tw_job_answer(calls.kept[1], TW_ANSWER_RETRY);
+    tw_job_answer(calls.kept[1], TW_ANSWER_FAILED);
     wait_for_answers(store, 1);
     tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 2);
@@ -402,7 +402,7 @@ static void a_period_that_dies_is_a_task_of_its_own(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.error = "no paper";
     clock_stop(1000000);
     struct tw_store_delayed task = {.queue = "q",
@@ -474,7 +474,7 @@ static enum tw_answer fail_at_length(void *arg, struct tw_job *job)
     tw_job_fail(job, text);
     tw_job_retry_at(job, job->attempt == 1 ? 0 : TW_STORE_TIME_MAX);
     note_call(arg, job);
-    return TW_ANSWER_RETRY;
+    return TW_ANSWER_FAILED;
 }
 
 static void an_error_is_cut_and_a_time_has_an_end(void **state)
@@ -512,7 +512,7 @@ static void a_time_out_of_range_is_refused(void **state)
     assert_string_equal(message(store), "due_ms is '253402300800000': expected 0 to 253402300799999");
     assert_int_equal(tw_job_retry_at(calls.kept[0], UINT64_MAX), TW_EINVAL);
     assert_int_equal(store_pause(store, "q"), 1);
-    tw_job_answer(calls.kept[0], TW_ANSWER_RETRY);
+    tw_job_answer(calls.kept[0], TW_ANSWER_FAILED);
     wait_for_answers(store, 1);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(other_ask(db, "SELECT next_ms || ' ' || attempt FROM tw_task"), "0 1");
@@ -681,7 +681,7 @@ static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.answers = 1;
     calls.retry_ms = tw_store_now() + 80;
     struct tw_store_delayed task = {
@@ -737,7 +737,7 @@ static void lateness_counts_from_a_filing_after_the_time(void **state)
     struct tw_store_delayed series = {
         .queue = "q", .id = tw_text("s"), .due_ms = now_ms - 500, .every_ms = 3600000};
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.answers = 1;
     calls.retry_ms = now_ms + 100;
     put(store, "x", 5);
@@ -823,7 +823,7 @@ static void a_run_tells_of_tasks_that_fail_and_die(void **state)
     struct tw_store_run_options options = {.workers = 1, .on_error = note_news, .arg = &news};
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.error = "broke";
     struct tw_store_change changes[] = {
         {.task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 3, .backoff_ms = 40}},
@@ -900,7 +900,7 @@ static void a_first_failure_after_a_crash_is_told_once(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     assert_int_equal(store_put(store, &task, 0), 1);
     other_ask(db, "UPDATE tw_task SET attempt = 1, run = 7");
     sqlite3_close(db);
@@ -929,7 +929,7 @@ static void a_failure_is_told_once_if_the_retry_is_at_the_due_time(void **state)
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 4};
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.retry_ms = task.due_ms;
     assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -959,7 +959,7 @@ static void each_period_tells_of_its_first_failure(void **state)
                                     .backoff_ms = 10};
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.answers = 2;
     assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -1256,7 +1256,7 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
         } else if (n == 2) {
             clock_pass(every_ms); /* the retry is later by a period */
             tw_job_retry_at(calls.kept[1], 5);
-            tw_job_answer(calls.kept[1], TW_ANSWER_RETRY);
+            tw_job_answer(calls.kept[1], TW_ANSWER_FAILED);
         }
     }
     assert_int_equal(store_pause(store, "q"), 1); /* the next period is due */
@@ -1342,7 +1342,7 @@ static void a_retry_keeps_the_phase(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_ANSWER_RETRY;
+    calls.answer = TW_ANSWER_FAILED;
     calls.answers = 1;
     uint64_t due_ms = tw_store_now() - 100;
     struct tw_store_delayed task = {
@@ -1420,7 +1420,7 @@ static void cancel_and_put_anew(struct tw_store *store)
 
 static void a_put_meanwhile_runs_again_whatever_the_answer(void **state)
 {
-    static const enum tw_answer answers[] = {TW_ANSWER_DONE, TW_ANSWER_RETRY, TW_ANSWER_DEAD};
+    static const enum tw_answer answers[] = {TW_ANSWER_DONE, TW_ANSWER_FAILED, TW_ANSWER_DEAD};
     for (size_t i = 0; i < 3; i++) {
         struct calls calls;
         change_while_running(state, &calls, answers[i], put_anew, 1);
@@ -1436,7 +1436,7 @@ static void a_put_meanwhile_runs_again_whatever_the_answer(void **state)
 static void a_move_meanwhile_runs_again(void **state)
 {
     struct calls calls;
-    change_while_running(state, &calls, TW_ANSWER_RETRY, move_it, 1);
+    change_while_running(state, &calls, TW_ANSWER_FAILED, move_it, 1);
     assert_string_equal(calls.text, "x/1 x/1");
     assert_int_equal(calls.last.due_ms, 9);
 }
@@ -1486,7 +1486,7 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
  * missed periods of the old call count nothing. The task is due when it was put for, and has a new number. */
 static void an_answer_ends_an_attempt_that_was_replaced(void **state)
 {
-    static const enum tw_answer answers[] = {TW_ANSWER_DONE, TW_ANSWER_RETRY, TW_ANSWER_DEAD, TW_ANSWER_BACK};
+    static const enum tw_answer answers[] = {TW_ANSWER_DONE, TW_ANSWER_FAILED, TW_ANSWER_DEAD, TW_ANSWER_BACK};
     uint64_t due_ms = tw_store_now() + 3600000;
     for (size_t i = 0; i < 4; i++) {
         struct tw_store *store = store_of(state);
@@ -1507,7 +1507,7 @@ static void an_answer_ends_an_attempt_that_was_replaced(void **state)
 static void a_cancelled_task_does_not_come_back(void **state)
 {
     struct calls calls;
-    change_while_running(state, &calls, TW_ANSWER_RETRY, cancel_it, 0);
+    change_while_running(state, &calls, TW_ANSWER_FAILED, cancel_it, 0);
     assert_int_equal(store_count(store_of(state), "q", false), 0);
     store_reopen(*state);
     change_while_running(state, &calls, TW_ANSWER_DEAD, cancel_it, 0);

@@ -254,7 +254,7 @@ static enum tw_answer fail_once(void *arg, struct tw_job *job)
     if (*(const char *)job->id.data != 'b' || job->attempt > 1)
         return TW_ANSWER_DONE;
     tw_job_fail(job, "once");
-    return TW_ANSWER_RETRY;
+    return TW_ANSWER_FAILED;
 }
 
 static struct tw_store_run_options quietly(struct errors *errors)
@@ -1176,7 +1176,7 @@ static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int
     struct tw_store_delayed task = {
         .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
     atomic_store(failure, statement);
-    an_answer_survives(fixture, &task, TW_ANSWER_RETRY, expected_error, "SELECT state || attempt FROM tw_list",
+    an_answer_survives(fixture, &task, TW_ANSWER_FAILED, expected_error, "SELECT state || attempt FROM tw_list",
                        "waiting1");
 }
 

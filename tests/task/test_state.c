@@ -314,7 +314,7 @@ static void a_coalesced_call_is_the_same_in_each_attempt(void **state)
     struct tw__task_outcome taken = answer_with(task, TW__TASK_TAKE);
     assert_int_equal(taken.task.due_ms, 400);
     assert_int_equal(taken.task.missed_periods, 6);
-    struct tw__task_outcome failed = answer_with(taken.task, TW__TASK_FAIL);
+    struct tw__task_outcome failed = answer_with(taken.task, TW__TASK_FAILED);
     assert_int_equal(failed.task.missed_periods, 6);
     struct tw__task_outcome done = answer_with(taken.task, TW__TASK_DONE);
     expect_filed(&done, 1100, 1100, 0);
@@ -369,23 +369,23 @@ static void a_failure_is_a_retry_or_a_death(void **state)
     struct tw__task task = at(TW__TASK_TAKEN, once(), 400);
     (void)state;
     task.attempt = 2;
-    struct tw__task_outcome outcome = answer_with(task, TW__TASK_FAIL);
+    struct tw__task_outcome outcome = answer_with(task, TW__TASK_FAILED);
     expect_filed(&outcome, 400, NOW + 200, 2);
     assert_int_equal(outcome.value_ms, NOW + 200);
     assert_int_equal(outcome.task.token, 0);
     assert_true(outcome.fails);
     task.attempt = 3;
-    outcome = answer_with(task, TW__TASK_FAIL);
+    outcome = answer_with(task, TW__TASK_FAILED);
     assert_int_equal(outcome.reply, TW__TASK_DIED);
     assert_int_equal(outcome.task.stage, TW__TASK_BURIED);
     task.lapses = 1; /* it does not count as a failure */
-    assert_int_equal(answer_with(task, TW__TASK_FAIL).reply, TW__TASK_YES);
-    outcome = answer_with(at(TW__TASK_TAKEN, series(), 950), TW__TASK_KILL);
+    assert_int_equal(answer_with(task, TW__TASK_FAILED).reply, TW__TASK_YES);
+    outcome = answer_with(at(TW__TASK_TAKEN, series(), 950), TW__TASK_DEAD);
     assert_int_equal(outcome.dead.stage, TW__TASK_BURIED);
     assert_int_equal(outcome.dead.due_ms, 950);
     assert_int_equal(outcome.dead.every_ms, 0);
     expect_filed(&outcome, 1050, 1050, 0);
-    outcome = answer_with(at(TW__TASK_REPLACED, once(), 2000), TW__TASK_KILL);
+    outcome = answer_with(at(TW__TASK_REPLACED, once(), 2000), TW__TASK_DEAD);
     expect_filed(&outcome, 2000, 2000, 0);
     assert_int_equal(outcome.tally.failed, 1);
     assert_int_equal(outcome.tally.died, 0);
@@ -397,7 +397,7 @@ static void the_last_period_that_dies_is_a_task_of_its_own(void **state)
     struct tw__task task = at(TW__TASK_TAKEN, series(), 950);
     (void)state;
     task.times = 1;
-    struct tw__task_outcome outcome = answer_with(task, TW__TASK_KILL);
+    struct tw__task_outcome outcome = answer_with(task, TW__TASK_DEAD);
     assert_int_equal(outcome.dead.stage, TW__TASK_BURIED);
     assert_int_equal(outcome.task.stage, TW__TASK_NONE);
 }
@@ -446,7 +446,7 @@ static void a_failure_is_the_first_one_at_least(void **state)
     struct tw__task task = at(TW__TASK_TAKEN, once(), 400);
     task.attempt = 3;
     task.lapses = 5;
-    struct tw__task_outcome outcome = answer_with(task, TW__TASK_FAIL);
+    struct tw__task_outcome outcome = answer_with(task, TW__TASK_FAILED);
     expect_filed(&outcome, 400, NOW + 100, 3);
 }
 

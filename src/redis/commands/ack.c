@@ -26,7 +26,7 @@ static bool answer(struct tw__redis_queue *queue, RedisModuleString *id, RedisMo
     if (task == NULL)
         return false;
     struct tw__task_retry retry;
-    if (verb->call.verb == TW__TASK_FAIL) {
+    if (verb->call.verb == TW__TASK_FAILED) {
         retry = tw__redis_workers_retry(task);
         verb->retry = &retry;
     }
@@ -194,9 +194,9 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         !tw__redis_keys_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__task_outcome outcome;
-    struct tw__redis_verb verb = {.call = {.verb = nack.dead   ? TW__TASK_KILL
+    struct tw__redis_verb verb = {.call = {.verb = nack.dead   ? TW__TASK_DEAD
                                                    : nack.back ? TW__TASK_BACK
-                                                               : TW__TASK_FAIL,
+                                                               : TW__TASK_FAILED,
                                            .timed = nack.time_given,
                                            .at_ms = nack.at_ms},
                                   .said = nack.error};

@@ -392,8 +392,10 @@ void do_fail(struct tw__redis_queue *of, struct tw__redis_task *task, bool lapse
 {
     struct tw__task_outcome outcome;
     struct tw__task numbers = tw__redis_lease_numbers(of->queues, task);
-    struct tw__task_call call = {
-        .verb = lapsed ? TW__TASK_LAPSE : TW__TASK_FAIL, .timed = true, .at_ms = at_ms, .token = numbers.token};
+    struct tw__task_call call = {.verb = lapsed ? TW__TASK_LAPSE : TW__TASK_FAILED,
+                                 .timed = true,
+                                 .at_ms = at_ms,
+                                 .token = numbers.token};
     numbers.retry = endless;
     tw__task_change(&numbers, &call, now_ms, &outcome);
     assert_int_equal(outcome.reply, TW__TASK_YES);

@@ -349,7 +349,7 @@ static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
 {
     struct tw__redis_buffer log = {0};
     struct tw__task_call call = {
-        .verb = lapsed ? TW__TASK_LAPSE : TW__TASK_FAIL, .timed = true, .at_ms = some_due()};
+        .verb = lapsed ? TW__TASK_LAPSE : TW__TASK_FAILED, .timed = true, .at_ms = some_due()};
     struct tw__task_outcome outcome = outcome_of(ref, call, model.now);
     outcome.task.next_ms = call.at_ms; /* the wait after a lapse is no matter of the queues */
     ref->attempt.error = some_name();
