@@ -92,7 +92,7 @@ static inline void sched_cancel(struct object *object)
 {
     enum tw_cancel found;
     tw_sched_cancel(sched, object->task, &found);
-    need(found == TW_CANCEL_DONE, "cancel");
+    need(found == TW_CANCEL_CANCELLED, "cancel");
 }
 
 static inline void sched_pass(uint64_t ms)
@@ -124,7 +124,7 @@ static inline void sched_remove(struct object *object)
     char key[KEY_SIZE];
     enum tw_cancel found;
     tw_sched_key_cancel(sched, key_of(object, key), &found, NULL);
-    need(found == TW_CANCEL_DONE, "cancel");
+    need(found == TW_CANCEL_CANCELLED, "cancel");
 }
 
 /* Two words on the heap. A C program frees them itself, in the callback or after it has cancelled the
@@ -156,7 +156,7 @@ static inline void heap_cancel(struct object *object)
 {
     enum tw_cancel found;
     tw_sched_cancel(sched, object->task, &found);
-    need(found == TW_CANCEL_DONE, "cancel");
+    need(found == TW_CANCEL_CANCELLED, "cancel");
     free(object->heap);
 }
 

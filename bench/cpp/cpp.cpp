@@ -85,7 +85,7 @@ static inline void sched_add(object *object, uint64_t ms)
 
 static inline void sched_cancel(object *object)
 {
-    need(sched->cancel(object->task) == TW_CANCEL_DONE, "cancel");
+    need(sched->cancel(object->task) == TW_CANCEL_CANCELLED, "cancel");
 }
 
 static inline void sched_pass(uint64_t ms)
@@ -115,7 +115,7 @@ static inline void sched_move(object *object, uint64_t ms)
 static inline void sched_remove(object *object)
 {
     char key[KEY_SIZE];
-    need(sched->cancel(key_of(object, key)) == TW_CANCEL_DONE, "cancel");
+    need(sched->cancel(key_of(object, key)) == TW_CANCEL_CANCELLED, "cancel");
 }
 
 /* Two words, which the scheduler frees by itself. */

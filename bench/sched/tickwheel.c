@@ -85,7 +85,7 @@ static void cancel(void *at, size_t job)
     struct self *self = at;
     enum tw_cancel found;
     tw_sched_cancel(self->sched, self->ids[job], &found);
-    if (found != TW_CANCEL_DONE)
+    if (found != TW_CANCEL_CANCELLED)
         check(TW_EGONE, "cancel");
 }
 

@@ -43,7 +43,7 @@ static void apply(struct tw_store *store, enum tw_store_verb verb, const struct 
         changes[i] = (struct tw_store_change){.verb = verb, .task = task_of(&rows[i])};
     check(store, tw_store_apply(store, changes, n), "apply");
     for (size_t i = 0; i < n; i++)
-        if (verb == TW_STORE_VERB_CANCEL ? changes[i].found != TW_CANCEL_DONE : !changes[i].made)
+        if (verb == TW_STORE_VERB_CANCEL ? changes[i].found != TW_CANCEL_CANCELLED : !changes[i].made)
             fail("tickwheel: %s: the change was not made", rows[i].id);
 }
 

@@ -117,7 +117,8 @@ static bool is_inside(const struct value *value)
 static bool was_in_time(const struct value *value, enum tw_cancel found)
 {
     pthread_mutex_lock(&lock);
-    bool in_time = value->skipped || found == TW_CANCEL_DONE || (found == TW_CANCEL_RUNNING && !value->last);
+    bool in_time =
+        value->skipped || found == TW_CANCEL_CANCELLED || (found == TW_CANCEL_AT_WORK && !value->last);
     pthread_mutex_unlock(&lock);
     return in_time;
 }
@@ -133,7 +134,7 @@ bool value_cancel(struct tw_sched *sched, const char *id)
         return false;
     enum tw_cancel found;
     tw_sched_cancel(sched, task.id, &found);
-    if (found == TW_CANCEL_RUNNING && !is_inside(value))
+    if (found == TW_CANCEL_AT_WORK && !is_inside(value))
         tw_sched_cancel_wait(sched, task.id, NULL);
     bool in_time = was_in_time(value, found);
     let_go(value);

@@ -73,7 +73,7 @@ static int cancel(const struct tasks *tasks)
         return tasks_failed(tasks, "the task is not cancelled");
     if (found == TW_CANCEL_GONE)
         return told(tasks, GONE, false);
-    return told(tasks, found == TW_CANCEL_RUNNING ? "cancelled while at work" : "cancelled", true);
+    return told(tasks, found == TW_CANCEL_AT_WORK ? "cancelled while at work" : "cancelled", true);
 }
 
 static int move_task(const struct tasks *tasks)

@@ -313,8 +313,8 @@ int tw_sched_add_every(struct tw_sched *sched, const struct tw_every *every, tw_
  * Cost: O(n); 104 bytes a task, as the task may repeat. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
-/* Cancels a task. After TW_CANCEL_DONE the scheduler has let go of the argument. After TW_CANCEL_RUNNING the
- * callback may still use it. Without a release hook, a caller that is not this callback waits with
+/* Cancels a task. After TW_CANCEL_CANCELLED the scheduler has let go of the argument. After TW_CANCEL_AT_WORK
+ * the callback may still use it. Without a release hook, a caller that is not this callback waits with
  * tw_sched_cancel_wait() before it frees the argument.
  * Cost: O(1). The task's memory is free for another task at once. */
 void tw_sched_cancel(struct tw_sched *sched, uint64_t id, enum tw_cancel *found);
@@ -324,7 +324,7 @@ void tw_sched_cancel(struct tw_sched *sched, uint64_t id, enum tw_cancel *found)
  * Requires: nobody waits for ever, so
  *   - no callback waits for another callback that waits for it
  *   - the caller holds no lock that the callback, or its release hook, takes. Under such a lock the caller
- *     calls tw_sched_cancel(), which does not wait. If it finds TW_CANCEL_RUNNING, the caller releases the
+ *     calls tw_sched_cancel(), which does not wait. If it finds TW_CANCEL_AT_WORK, the caller releases the
  *     lock, and calls tw_sched_cancel_wait() for the same id.
  *
  * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
@@ -392,7 +392,7 @@ int tw_sched_key_put_every(struct tw_sched *sched, struct tw_bytes key, const st
 int tw_sched_key_move_in(struct tw_sched *sched, struct tw_bytes key, uint64_t delay_ns);
 int tw_sched_key_move_at(struct tw_sched *sched, struct tw_bytes key, uint64_t due_ns);
 
-/* Cancels the task of a key. With TW_CANCEL_DONE, *value receives the task's value. A key that was set anew
+/* Cancels the task of a key. After TW_CANCEL_CANCELLED *value has its value. A key that was set anew
  * while its callback is under way is cancelled too: the scheduler lets go of the new value, and the callback
  * goes on with the old value.
  * To wait for a callback, pass the task's id to tw_sched_cancel_wait(). tw_sched_key_get() returns the id while

@@ -252,15 +252,15 @@ enum tw_condition {
 
 /* Puts a task. The state that the task has decides about a put, a move and a cancel:
  *   - No such task: a put files it. A move returns TW_EGONE, and a cancel finds TW_CANCEL_GONE.
- *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCEL_DONE).
+ *   - Waiting: a put replaces it, a move files it for its new time. A cancel removes it (TW_CANCEL_CANCELLED).
  *   - Leased: a put or a move replaces the task at once, and the new one stands behind the attempt that is
  *     under way. Whatever its handler answers then only ends that attempt: no retry follows, and nothing dies.
  *     From that moment on the new task waits. If its time has passed meanwhile, its `next_ms` is that moment. A
- *     cancel removes the task (TW_CANCEL_RUNNING), and with it one that stands behind; the handler goes on, and
+ *     cancel removes the task (TW_CANCEL_AT_WORK), and with it one that stands behind; the handler goes on, and
  *     its answer changes nothing. A task is leased from its claim on, and its handler begins a moment later: if
  *     it has not begun when the put, the move or the cancel returns, it does not begin. If the process dies,
  *     the task is leased until the next run begins.
- *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCEL_DONE).
+ *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCEL_CANCELLED).
  *
  * A task that was put, moved or replayed begins with its first attempt. The conditions see tasks in every
  * state, dead tasks too, and the task behind an attempt. GT and LT compare with `due_ms`, which is the same in

@@ -529,8 +529,8 @@ class job
     {
         tw_job_fail(raw_, error.c_str());
     }
-    /* As tw_job_retry_at(). Returns: TW_ANSWER_FAILED. Example: `return job.retry_in(5min);`. If the time is out
-     * of range, this is the error of the attempt, and the next one comes after the backoff. */
+    /* As tw_job_retry_at(). Returns: TW_ANSWER_FAILED. Example: `return job.retry_in(5min);`. If the time is
+     * out of range, this is the error of the attempt, and the next one comes after the backoff. */
     template <class Duration>
     tw_answer retry_at(std::chrono::time_point<std::chrono::system_clock, Duration> due) const noexcept
     {

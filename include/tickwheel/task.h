@@ -54,9 +54,9 @@ enum tw_missed {
 
 /* The result of cancelling a task, with the numbers of docs/contract.md. */
 enum tw_cancel {
-    TW_CANCEL_GONE = 0,   /* there is no such task: it has run, was cancelled, or never was */
-    TW_CANCEL_DONE = 1,   /* the task will not run */
-    TW_CANCEL_RUNNING = 2 /* its callback or handler is under way; if it repeats, this was its last call */
+    TW_CANCEL_GONE = 0,      /* there is no such task: it has run, was cancelled, or never was */
+    TW_CANCEL_CANCELLED = 1, /* the task will not run */
+    TW_CANCEL_AT_WORK = 2    /* its callback or handler is under way; if it repeats, this was its last call */
 };
 
 enum { TW_FORECAST_MAX = 10000 }; /* steps of one forecast */

@@ -378,7 +378,7 @@ void tw_sched_key_cancel(struct tw_sched *sched, struct tw_bytes key, enum tw_ca
     struct tw__sched_value let_go = {NULL, NULL};
     if (task != NULL) {
         result = tw__sched_task_cancel(target.shard, task, &let_go);
-        if (value != NULL && result == TW_CANCEL_DONE)
+        if (value != NULL && result == TW_CANCEL_CANCELLED)
             *value = let_go.arg;
     }
     tw__sched_unlock(target.shard);

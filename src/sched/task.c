@@ -230,23 +230,23 @@ enum tw_cancel tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__s
         bool goes_on = tw__sched_task_goes_on(task);
         task->dead = 1;
         if (!goes_on)
-            return TW_CANCEL_RUNNING;
+            return TW_CANCEL_AT_WORK;
         shard->stats.again++; /* for S3: as if the task had been filed again before it was cancelled */
         shard->stats.cancelled++;
         if (!tw__sched_task_fresh(shard, task))
-            return TW_CANCEL_RUNNING;
+            return TW_CANCEL_AT_WORK;
         *value = tw__sched_task_value(task);
-        return TW_CANCEL_DONE;
+        return TW_CANCEL_CANCELLED;
     }
     *value = tw__sched_task_value(task);
     shard->stats.cancelled++;
     if (task->state == TW__SCHED_PENDING) {
         tw__sched_task_loosen(shard, task);
-        return TW_CANCEL_DONE;
+        return TW_CANCEL_CANCELLED;
     }
     tw__sched_task_unfile(shard, task);
     tw__sched_task_drop(shard, task);
-    return TW_CANCEL_DONE;
+    return TW_CANCEL_CANCELLED;
 }
 
 static enum tw_cancel find_and_cancel(struct tw_sched *sched, uint64_t id)

@@ -465,7 +465,7 @@ static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, s
         return error;
     bind_name(db, statement, 1, 2, &change->task);
     while (tw__store_db_next(db, statement, "cancel", &error))
-        change->found = sqlite3_column_int64(statement, 0) != 0 ? TW_CANCEL_RUNNING : TW_CANCEL_DONE;
+        change->found = sqlite3_column_int64(statement, 0) != 0 ? TW_CANCEL_AT_WORK : TW_CANCEL_CANCELLED;
     return error;
 }
 
@@ -473,7 +473,7 @@ static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, s
 static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
 {
     struct found found;
-    change->found = TW_CANCEL_DONE;
+    change->found = TW_CANCEL_CANCELLED;
     int error = cancel_row(db, TW__STORE_CANCEL, change);
     if (error != 0 || sqlite3_changes(db->db) > 0)
         return error;

@@ -319,7 +319,7 @@ static void put_task(const struct verb *verb)
 static void cancel_task(const char *id)
 {
     static const char *const words[] = {
-        [TW_CANCEL_GONE] = "gone", [TW_CANCEL_DONE] = "cancelled", [TW_CANCEL_RUNNING] = "at work"};
+        [TW_CANCEL_GONE] = "gone", [TW_CANCEL_CANCELLED] = "cancelled", [TW_CANCEL_AT_WORK] = "at work"};
     enum tw_cancel found = TW_CANCEL_GONE;
     int error = tw_store_cancel(home.store, tw_store_named("q", id), &found);
     if (error != 0)

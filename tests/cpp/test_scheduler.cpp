@@ -191,12 +191,12 @@ TEST_CASE("a callable is destroyed when its task is cancelled")
     const task_id first = scheduler.add_in(1ms, counting(calls)),
                   second = scheduler.add_every(1ms, counting(calls));
     CHECK(token::live == 2);
-    CHECK(scheduler.cancel(first) == TW_CANCEL_DONE);
+    CHECK(scheduler.cancel(first) == TW_CANCEL_CANCELLED);
     CHECK(token::live == 1);
     CHECK(scheduler.cancel(first) == TW_CANCEL_GONE);
     tw_cancel found = TW_CANCEL_GONE;
     CHECK(scheduler.cancel_wait(second, &found).ok());
-    CHECK(found == TW_CANCEL_DONE);
+    CHECK(found == TW_CANCEL_CANCELLED);
     CHECK(token::live == 0);
     scheduler.advance(1s);
     CHECK(calls == 0);
@@ -241,7 +241,7 @@ TEST_CASE("a callable is destroyed when its key is set anew or removed")
     CHECK(token::live == 0);
     scheduler.put_at("order 1", scheduler.now() + 5ms, counting(first));
     CHECK(token::live == 1);
-    CHECK(scheduler.cancel("order 1") == TW_CANCEL_DONE);
+    CHECK(scheduler.cancel("order 1") == TW_CANCEL_CANCELLED);
     CHECK(scheduler.cancel("order 1") == TW_CANCEL_GONE);
     CHECK(token::live == 0);
 }
@@ -272,9 +272,9 @@ TEST_CASE("a key set anew and removed in its call leaves nothing")
     int calls = 0;
     scheduler.put_every("k", repeat(1ms), [&, mine = token()](const task &self) {
         scheduler.put_in(self.key(), 1ms, counting(calls));
-        CHECK(scheduler.cancel(self.key()) == TW_CANCEL_DONE);
+        CHECK(scheduler.cancel(self.key()) == TW_CANCEL_CANCELLED);
         CHECK(token::live == 1);
-        CHECK(scheduler.cancel(self.key()) == TW_CANCEL_RUNNING);
+        CHECK(scheduler.cancel(self.key()) == TW_CANCEL_AT_WORK);
         CHECK(mine.sound());
     });
     scheduler.advance(10ms);

@@ -222,7 +222,7 @@ TEST_CASE("conditions keep a task, and cancelling tells what it found")
     CHECK(tasks.move_at("q", "none", at(5)) == TW_EGONE);
     tw_cancel found = TW_CANCEL_GONE;
     CHECK(tasks.cancel("q", "a", &found).ok());
-    CHECK(found == TW_CANCEL_DONE);
+    CHECK(found == TW_CANCEL_CANCELLED);
     CHECK(tasks.cancel("q", "a", &found).ok());
     CHECK(found == TW_CANCEL_GONE);
     CHECK(tasks.cancel("q", "") == TW_EINVAL);
@@ -245,7 +245,7 @@ TEST_CASE("many changes are one commit")
     CHECK(all.result(2).made());
     CHECK(all.result(3) == TW_EGONE);
     CHECK_FALSE(all.result(3).made());
-    CHECK(all.found(4) == TW_CANCEL_DONE);
+    CHECK(all.found(4) == TW_CANCEL_CANCELLED);
     CHECK(list(tasks) == "b@3");
     CHECK(tasks.apply(changes().cancel("q", "b").put(delayed("q", ""))) == TW_EINVAL);
     CHECK(list(tasks) == "b@3");

@@ -95,7 +95,7 @@ TEST_CASE("a callable is gone when cancel_wait is over")
             tw_cancel found = TW_CANCEL_GONE;
             CHECK(scheduler.cancel_wait(id, &found).ok());
             CHECK(at.destroyed);
-            CHECK(found == TW_CANCEL_RUNNING);
+            CHECK(found == TW_CANCEL_AT_WORK);
             end_opener(later);
         }
 }

@@ -208,9 +208,9 @@ static void sched_options(void)
     CHECK(tw_sched_add_in(sched, 1, count_run, &runs, NULL) == TW_EFULL);
     enum tw_cancel found;
     tw_sched_cancel(sched, first, &found);
-    CHECK(found == TW_CANCEL_DONE && ends == 1);
+    CHECK(found == TW_CANCEL_CANCELLED && ends == 1);
     tw_sched_cancel(sched, second, &found);
-    CHECK(found == TW_CANCEL_DONE && ends == 1);
+    CHECK(found == TW_CANCEL_CANCELLED && ends == 1);
     tw_sched_free(sched);
 }
 

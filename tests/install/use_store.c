@@ -29,5 +29,5 @@ int main(void)
     tw_store_close(store);
     remove("use_store.db");
     puts(TW_VERSION);
-    return found == TW_CANCEL_DONE ? 0 : 1;
+    return found == TW_CANCEL_CANCELLED ? 0 : 1;
 }

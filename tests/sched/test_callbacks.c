@@ -20,7 +20,7 @@ static void a_callback_may_cancel_another_of_its_own_tick(void **state)
     tw_sched_add_in(sched, ms, cancel_other, NULL, NULL);
     tw_sched_add_in(sched, ms, log_call, NULL, &other_id);
     advance(sched, 5 * ms);
-    assert_int_equal(answer, TW_CANCEL_DONE);
+    assert_int_equal(answer, TW_CANCEL_CANCELLED);
     assert_int_equal(calls, 1);
     tw_sched_free(sched);
 }
@@ -38,7 +38,7 @@ static void a_callback_that_cancels_itself_was_the_last(void **state)
     tw_sched_add_every(sched, &(struct tw_every){.period_ns = ms}, cancel_self, NULL, NULL);
     advance(sched, 50 * ms);
     assert_int_equal(calls, 1);
-    assert_int_equal(answer, TW_CANCEL_RUNNING);
+    assert_int_equal(answer, TW_CANCEL_AT_WORK);
     tw_sched_free(sched);
 }
 

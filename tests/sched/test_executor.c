@@ -79,7 +79,7 @@ static void a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_ove
     advance(sched, 5 * ms);
     assert_int_equal(sent_count, 4);
     assert_int_equal(tw_sched_count(sched), 4);
-    assert_int_equal(try_cancel(sched, id[1]), TW_CANCEL_DONE);
+    assert_int_equal(try_cancel(sched, id[1]), TW_CANCEL_CANCELLED);
     assert_int_equal(tw_sched_move_in(sched, id[2], 10 * ms), 0);
     run_sent(sched); /* passes over tasks 1 and 2 */
     assert_int_equal(calls, 2);
@@ -137,7 +137,7 @@ static void what_was_sent_runs_in_order_and_as_much_as_is_asked_for(void **state
         tw_sched_add_in(sched, ms + (uint64_t)i % 2 * ms, log_call, NULL, &id[i]);
     assert_int_equal(try_run_some(sched, 100), 0); /* no task is due */
     advance(sched, 5 * ms);
-    assert_int_equal(try_cancel(sched, id[0]), TW_CANCEL_DONE);
+    assert_int_equal(try_cancel(sched, id[0]), TW_CANCEL_CANCELLED);
     assert_int_equal(tw_sched_move_in(sched, id[2], 10 * ms), 0);
     assert_int_equal(try_run_some(sched, 0), 0);
     assert_int_equal(try_run_some(sched, 3), 3);

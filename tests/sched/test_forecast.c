@@ -69,7 +69,7 @@ static void a_forecast_counts_tasks_with_and_without_keys(void **state)
         assert_int_equal(tw_sched_add_at(sched, due_ns, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_key_put_at(sched, BYTES_OF(i), due_ns, log_call, NULL, NULL), 0);
         if (i >= 60 && i % 2)
-            assert_int_equal(try_key_cancel(sched, BYTES_OF(i), NULL), TW_CANCEL_DONE);
+            assert_int_equal(try_key_cancel(sched, BYTES_OF(i), NULL), TW_CANCEL_CANCELLED);
     }
     expect_forecast(sched, 10 * ms, (uint64_t[]){1265, 1265, 1250, 1250, 1250, 1250});
     tw_sched_free(sched);

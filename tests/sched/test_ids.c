@@ -13,7 +13,7 @@ static void a_stale_id_finds_nothing_though_its_place_is_taken_again(void **stat
     struct tw_sched *sched = plain_sched();
     uint64_t first, second;
     tw_sched_add_in(sched, ms, log_call, NULL, &first);
-    assert_int_equal(try_cancel(sched, first), TW_CANCEL_DONE);
+    assert_int_equal(try_cancel(sched, first), TW_CANCEL_CANCELLED);
     tw_sched_next_bound(sched); /* takes it out of the wheel */
     tw_sched_add_in(sched, ms, log_call, NULL, &second);
     assert_int_equal((uint32_t)first, (uint32_t)second); /* the second task has the place of the first */
@@ -33,8 +33,8 @@ static void nonsense_ids_find_nothing(void **state)
     struct tw_sched *sched = plain_sched();
     static const uint64_t nonsense[] = {0,         1, UINT32_MAX, UINT64_MAX, 1ull << 32, 1ull << 32 | 5000,
                                         1ull << 63};
-    enum tw_cancel found = TW_CANCEL_RUNNING;
-    _Static_assert(TW_CANCEL_GONE == 0 && TW_CANCEL_DONE == 1 && TW_CANCEL_RUNNING == 2,
+    enum tw_cancel found = TW_CANCEL_AT_WORK;
+    _Static_assert(TW_CANCEL_GONE == 0 && TW_CANCEL_CANCELLED == 1 && TW_CANCEL_AT_WORK == 2,
                    "as TW.CANCEL replies");
     tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
@@ -62,7 +62,7 @@ static void a_place_whose_generations_are_used_up_is_left_alone(void **state)
     tw__sched_task_at(&sched->shard[0]->lines[TW__SCHED_PLAIN], 0)->generation = UINT32_MAX;
     tw_sched_add_in(sched, ms, log_call, NULL, &last);
     assert_int_equal(last >> 32, UINT32_MAX);
-    assert_int_equal(try_cancel(sched, last), TW_CANCEL_DONE);
+    assert_int_equal(try_cancel(sched, last), TW_CANCEL_CANCELLED);
     tw_sched_next_bound(sched);
     tw_sched_add_in(sched, ms, log_call, NULL, &after);
     assert_int_not_equal((uint32_t)after, (uint32_t)last);
@@ -98,7 +98,7 @@ static void cancelled_memory_serves_when_there_is_no_other(void **state)
             assert_int_equal(tw_sched_add_in(sched, (1 + i) * ms, log_call, NULL, &id[i]), 0);
         requests_left = 0;
         for (int i = 0; i < cancelled; i++)
-            assert_int_equal(try_cancel(sched, id[i]), TW_CANCEL_DONE);
+            assert_int_equal(try_cancel(sched, id[i]), TW_CANCEL_CANCELLED);
         for (int i = 0; i < cancelled; i++)
             assert_int_equal(tw_sched_add_in(sched, 2000 * ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_ENOMEM);

@@ -72,7 +72,8 @@ static void use_own(struct rng *rng, uint32_t key, uintptr_t *value)
     struct tw_task task;
     switch (rng_below(rng, 4)) {
     case 0:
-        EXPECT(try_key_cancel(sched, BYTES_OF(key), &old) == (*value != 0 ? TW_CANCEL_DONE : TW_CANCEL_GONE));
+        EXPECT(try_key_cancel(sched, BYTES_OF(key), &old) ==
+               (*value != 0 ? TW_CANCEL_CANCELLED : TW_CANCEL_GONE));
         EXPECT((uintptr_t)old == *value);
         *value = 0;
         return;
@@ -108,7 +109,7 @@ static void add_and_cancel(void)
 {
     uint64_t id;
     EXPECT(tw_sched_add_in(sched, TW_SEC(1000), on_due, NULL, &id) == 0);
-    EXPECT(try_cancel(sched, id) == TW_CANCEL_DONE);
+    EXPECT(try_cancel(sched, id) == TW_CANCEL_CANCELLED);
 }
 
 static void *use_keys(void *arg)

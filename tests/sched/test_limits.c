@@ -23,7 +23,7 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_key_count(sched), 0);
-        assert_int_equal(try_cancel(sched, id[round % 3]), TW_CANCEL_DONE);
+        assert_int_equal(try_cancel(sched, id[round % 3]), TW_CANCEL_CANCELLED);
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), 2 * ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_count(sched), 3);
@@ -261,7 +261,7 @@ static void many_tasks_have_room(void **state)
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &id[i]), 0);
     assert_true(stats_of(sched).memory / MANY <= 96);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(try_cancel(sched, id[i]), TW_CANCEL_DONE);
+        assert_int_equal(try_cancel(sched, id[i]), TW_CANCEL_CANCELLED);
     free(id);
     tw_sched_free(sched);
 }

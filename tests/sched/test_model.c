@@ -209,8 +209,8 @@ static void cancel(struct entry *entry)
 {
     enum tw_cancel found =
         keyed(entry) ? try_key_cancel(world.sched, key_of(entry), NULL) : try_cancel(world.sched, entry->id);
-    enum tw_cancel expected = entry->running && !entry->fresh ? TW_CANCEL_RUNNING
-                              : entry->alive                  ? TW_CANCEL_DONE
+    enum tw_cancel expected = entry->running && !entry->fresh ? TW_CANCEL_AT_WORK
+                              : entry->alive                  ? TW_CANCEL_CANCELLED
                                                               : TW_CANCEL_GONE;
     expect(found == expected, "a cancel gave the wrong answer");
     if (entry->alive) {

@@ -76,14 +76,14 @@ static void a_value_is_released_when_its_task_is_cancelled_removed_or_set_anew(v
     tw_sched_add_in(sched, ms, log_call, value_of(1), &first);
     tw_sched_add_in(sched, ms, log_call, value_of(2), &second);
     set_value(sched, "k", 3);
-    assert_int_equal(try_cancel(sched, first), TW_CANCEL_DONE);
+    assert_int_equal(try_cancel(sched, first), TW_CANCEL_CANCELLED);
     assert_released("100");
     assert_int_equal(tw_sched_cancel_wait(sched, second, NULL), 0);
     assert_released("110");
     assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, value_of(4), &old), 0);
     assert_ptr_equal(old, value_of(3));
     assert_released("1110");
-    assert_int_equal(try_key_cancel(sched, tw_text("k"), &removed), TW_CANCEL_DONE);
+    assert_int_equal(try_key_cancel(sched, tw_text("k"), &removed), TW_CANCEL_CANCELLED);
     assert_ptr_equal(removed, value_of(4));
     assert_released("1111");
     assert_int_equal(try_cancel(sched, first), TW_CANCEL_GONE);
@@ -192,9 +192,9 @@ static void set_twice(struct tw_sched *sched, const struct tw_task *task)
 static void set_and_remove(struct tw_sched *sched, const struct tw_task *task)
 {
     set_value(sched, "k", 2);
-    assert_int_equal(try_key_cancel(sched, tw_text("k"), NULL), TW_CANCEL_DONE);
+    assert_int_equal(try_key_cancel(sched, tw_text("k"), NULL), TW_CANCEL_CANCELLED);
     assert_released("010");
-    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_RUNNING);
+    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_AT_WORK);
     assert_released("010");
 }
 
@@ -207,8 +207,8 @@ static void set_remove_and_set(struct tw_sched *sched, const struct tw_task *tas
 
 static void cancel_this(struct tw_sched *sched, const struct tw_task *task)
 {
-    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_RUNNING);
-    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_RUNNING);
+    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_AT_WORK);
+    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_AT_WORK);
 }
 
 static void move_this(struct tw_sched *sched, const struct tw_task *task)

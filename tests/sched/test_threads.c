@@ -140,9 +140,9 @@ static void cancel(struct producer *self)
         if (atomic_load(&ticket->running))
             fail("it still runs");
     }
-    if (found == TW_CANCEL_DONE)
+    if (found == TW_CANCEL_CANCELLED)
         atomic_fetch_add(&ticket->ends, 1);
-    if (found == TW_CANCEL_RUNNING)
+    if (found == TW_CANCEL_AT_WORK)
         atomic_fetch_add(&ticket->ends, 0x10000); /* this call was its last, or it makes one call fewer */
 }
 
@@ -151,7 +151,7 @@ static void remove_key(struct producer *self)
     char key[16];
     void *value;
     random_key(self, key);
-    if (try_key_cancel(sched, tw_text(key), &value) == TW_CANCEL_DONE)
+    if (try_key_cancel(sched, tw_text(key), &value) == TW_CANCEL_CANCELLED)
         atomic_fetch_add(&((struct ticket *)value)->ends, 1);
 }
 

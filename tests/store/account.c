@@ -202,7 +202,7 @@ static const char *check_cancelled(const struct story *story, const struct outco
                                    const struct remainder *left)
 {
     for (const struct note *note = outcome->cancel; note < story->notes + story->n; note++)
-        if (note->kind == NOTE_BEGIN && outcome->cancel->result != TW_CANCEL_RUNNING)
+        if (note->kind == NOTE_BEGIN && outcome->cancel->result != TW_CANCEL_AT_WORK)
             return mistake(note, "A6: it was cancelled and is called");
     return left != NULL ? mistake(outcome->cancel, "A6: it was cancelled and is in the file") : NULL;
 }

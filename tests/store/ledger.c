@@ -229,9 +229,9 @@ static int result_of(enum tw__task_reply reply, enum tw_store_verb verb)
     case TW__TASK_IS_DEAD:
         return TW_EDEAD;
     case TW__TASK_CANCELLED:
-        return TW_CANCEL_DONE;
+        return TW_CANCEL_CANCELLED;
     case TW__TASK_AT_WORK:
-        return TW_CANCEL_RUNNING;
+        return TW_CANCEL_AT_WORK;
     default:
         return reply == TW__TASK_YES;
     }

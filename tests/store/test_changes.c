@@ -61,12 +61,12 @@ static int64_t call_move(const struct writer *writer)
 
 static int64_t call_cancel(const struct writer *writer)
 {
-    return cancel(writer->store, "waiting") == TW_CANCEL_DONE;
+    return cancel(writer->store, "waiting") == TW_CANCEL_CANCELLED;
 }
 
 static int64_t call_cancel_of_a_leased_task(const struct writer *writer)
 {
-    return cancel(writer->store, "leased") == TW_CANCEL_RUNNING;
+    return cancel(writer->store, "leased") == TW_CANCEL_AT_WORK;
 }
 
 static int64_t call_apply_on(const struct writer *writer)
@@ -74,7 +74,7 @@ static int64_t call_apply_on(const struct writer *writer)
     struct tw_store_change change = {.verb = TW_STORE_VERB_CANCEL,
                                      .task = {.queue = "q", .id = tw_text("dead")}};
     return tw_store_apply_on(writer->db, NULL, &change, 1, NULL, 0) == 0 &&
-           outcome_of(&change) == TW_CANCEL_DONE;
+           outcome_of(&change) == TW_CANCEL_CANCELLED;
 }
 
 static int64_t call_pause(const struct writer *writer)

@@ -30,7 +30,7 @@ static void *work(void *arg)
         worker->puts += store_put(worker->store, &task, 0);
         if (i % 3 == 0 &&
             tw_store_cancel(worker->store, (struct tw_store_name){"q", {id, (size_t)size}}, &found) == 0)
-            worker->cancels += found == TW_CANCEL_DONE;
+            worker->cancels += found == TW_CANCEL_CANCELLED;
         if (i % 5 == 0)
             worker->refusals += store_move_at(worker->store, tw_store_named("q", "nobody"), 1, 0) == TW_EGONE;
     }

@@ -373,7 +373,7 @@ static void a_put_stands_behind_a_lease(void **state)
     assert_int_equal(task->due_ms, now_ms + 700);
     assert_int_equal(task->next_ms, now_ms + 1000); /* the end of the attempt */
     assert_string_equal(take(db), "x");
-    assert_int_equal(cancel(store, "x"), TW_CANCEL_RUNNING);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_AT_WORK);
     assert_false(ack(db, "x"));
     sqlite3_close(db);
 }
@@ -399,7 +399,7 @@ static void a_lease_lapses_before_a_change(void **state)
     assert_int_equal(get(store, "b")->lapses, 0);
     store_move_at(store, tw_store_named("q", "c"), now_ms + 90000, 0);
     assert_false(get(store, "c")->replaced);
-    assert_int_equal(cancel(store, "d"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "d"), TW_CANCEL_CANCELLED);
     assert_int_equal(store_promote(store, tw_store_named("q", "e")), 1);
     assert_int_equal(get(store, "e")->state, TW_STATE_READY);
     assert_int_equal(get(store, "f")->state, TW_STATE_LEASED);

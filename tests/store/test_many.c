@@ -722,7 +722,7 @@ static void queues_without_tasks_are_forgotten(void **state)
     put(store, "far", tw_store_now() + 4 * HOUR_MS);
     put(store, "near", tw_store_now() + 60000);
     assert_int_equal(known_queues(store), 1); /* that of both */
-    assert_int_equal(cancel(store, "near"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "near"), TW_CANCEL_CANCELLED);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
 }
@@ -767,7 +767,7 @@ static void a_forgotten_queue_stays_paused(void **state)
     wait_for_sequence(&sequence, 1);
     runner_idle(store);
     assert_string_equal(scan(store, NULL), "x@5");
-    assert_int_equal(cancel(store, "x"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_CANCELLED);
     atomic_store(&sequence.due_ms, 0);
     assert_int_equal(store_resume(store, "q"), 1);
     put(store, "y", 5);
@@ -1008,7 +1008,7 @@ static void tasks_that_are_due_together_have_their_own_fates(void **state)
     runner_idle(store);
     for (int i = 1; i < N; i += 8) {
         snprintf(id, sizeof id, "%d", i);
-        assert_int_equal(cancel(store, id), TW_CANCEL_DONE);
+        assert_int_equal(cancel(store, id), TW_CANCEL_CANCELLED);
     }
     clock_pass(2000);
     wait_for_calls(&calls, 25);
@@ -1071,7 +1071,7 @@ static void change_some(struct tw_store *store, sqlite3 *db, int n, uint64_t due
         snprintf(id, sizeof id, "%d", i);
         snprintf(sql, sizeof sql, "UPDATE tw_task SET token = 1 WHERE id = CAST('%d' AS BLOB)", i);
         if (i % 8 == 3)
-            assert_int_equal(cancel(store, id), TW_CANCEL_RUNNING);
+            assert_int_equal(cancel(store, id), TW_CANCEL_AT_WORK);
         else if (i % 8 == 5)
             assert_int_equal(put(store, id, due_ms), 1);
         else if (i % 16 == 7)

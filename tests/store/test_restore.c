@@ -436,7 +436,7 @@ static void a_backup_from_between_two_commits_of_the_run_is_noticed(void **state
     assert_string_equal(scan(store, NULL), "b@6*");
     look_again(store);
     assert_string_equal(scan(store, NULL), "b@6");
-    assert_int_equal(cancel(store, "b"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "b"), TW_CANCEL_CANCELLED);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls.count, 2);
     sqlite3_close(db);
@@ -481,7 +481,7 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     restore_unseen(store, backup, db);
     look_again(store);
     assert_string_equal(scan(store, NULL), "b@6* a@5");
-    assert_int_equal(cancel(store, "a"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "a"), TW_CANCEL_CANCELLED);
     tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
     wait_for_answers(store, 2);
     assert_string_equal(scan(store, NULL), "");
@@ -577,7 +577,7 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
     tw_job_answer(calls.kept[1], TW_ANSWER_DEAD);
     wait_for_answers(store, 2);
     assert_string_equal(scan(store, NULL), expected);
-    assert_int_equal(cancel(store, "r"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "r"), TW_CANCEL_CANCELLED);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
 }
@@ -689,7 +689,7 @@ static void a_marked_file_is_not_run_until_it_is_told(void **state)
     clock_pass(SOON_MS);
     runner_idle(fixture->store);
     assert_int_equal(attempts(fixture->store), 0);
-    assert_int_equal(cancel(fixture->store, "a"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(fixture->store, "a"), TW_CANCEL_CANCELLED);
     assert_int_equal(store_restored(fixture->store, false), 1);
     runner_idle(fixture->store);
     clock_pass(1);
@@ -730,7 +730,7 @@ static void a_mark_leaves_no_task_running_without_a_job(void **state)
     assert_string_equal(scan(store, NULL), "a@5*");
     assert_int_equal(store_restored(store, true), 1);
     assert_string_equal(scan(store, NULL), "a@5");
-    assert_int_equal(cancel(store, "a"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "a"), TW_CANCEL_CANCELLED);
     sqlite3_close(db);
 }
 
@@ -757,7 +757,7 @@ static void a_mark_keeps_a_replaced_attempt_only_if_it_is_under_way(void **state
     assert_string_equal(scan(store, NULL), "a@4102444800000*");
     assert_int_equal(store_restored(store, true), 1);
     assert_string_equal(scan(store, NULL), "a@4102444800000");
-    assert_int_equal(cancel(store, "a"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "a"), TW_CANCEL_CANCELLED);
     sqlite3_close(db);
 }
 

@@ -1401,7 +1401,7 @@ static void move_it(struct tw_store *store)
 
 static void cancel_it(struct tw_store *store)
 {
-    assert_int_equal(cancel(store, "x"), TW_CANCEL_RUNNING);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_AT_WORK);
     assert_int_equal(cancel(store, "x"), TW_CANCEL_GONE);
 }
 
@@ -1499,7 +1499,7 @@ static void an_answer_ends_an_attempt_that_was_replaced(void **state)
         assert_true(task->due_ms == due_ms && task->next_ms == due_ms && task->place_ms == due_ms);
         assert_string_equal(seen.error, "");
         assert_int_equal(store_count(store, "q", true), 0);
-        assert_int_equal(cancel(store, "x"), TW_CANCEL_DONE);
+        assert_int_equal(cancel(store, "x"), TW_CANCEL_CANCELLED);
         store_reopen(*state);
     }
 }
@@ -1541,7 +1541,7 @@ static void a_cancelled_task_is_not_called(void **state)
     start_with(store, &calls);
     runner_idle(store);
     assert_int_equal(stats_of(store).loaded, 3);
-    assert_int_equal(cancel(store, "x"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_CANCELLED);
     assert_int_equal(store_move_at(store, tw_store_named("q", "z"), due_ms + 3600000, 0), 1);
     clock_pass(400);
     assert_string_equal(wait_for_calls(&calls, 1), "y/1");
@@ -1681,7 +1681,7 @@ static void few_are_claimed_while_handlers_are_slow(void **state)
     wait_for_calls(&calls, 1);
     runner_idle(store);
     assert_true(stats_of(store).jobs <= 3);
-    assert_int_equal(cancel(store, "t"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "t"), TW_CANCEL_CANCELLED);
     unblock(&calls);
     wait_for_calls(&calls, 19);
     assert_int_equal(tw_store_stop(store), 0);
@@ -2001,7 +2001,7 @@ static void jobs_that_no_worker_begins_are_given_back(void **state, enum tw_answ
     runner_idle(store);
     assert_int_equal(stats_of(store).jobs, 1);
     assert_string_equal(scan(store, NULL), "a@5* b@5 c@5 d@5 e@5 f@5");
-    assert_int_equal(cancel(store, "b"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "b"), TW_CANCEL_CANCELLED);
     runner_look_away(true); /* only the worker tells that it is free */
     unblock(&calls);
     assert_string_equal(wait_for_calls(&calls, 5), "a/1 c/1 d/1 e/1 f/1");

@@ -356,7 +356,7 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
     assert_int_equal(next_ms, now_ms + 3600000);
     assert_int_equal(store_count(fixture->store, "r", false), 0);
     assert_int_equal(store_count(fixture->store, "s", false), 0);
-    assert_int_equal(cancel(fixture->store, "c"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(fixture->store, "c"), TW_CANCEL_CANCELLED);
     return happened;
 }
 
@@ -1022,7 +1022,7 @@ static void move_away(struct tw_store *store)
 
 static void cancel_it(struct tw_store *store)
 {
-    assert_int_equal(cancel(store, "x"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_CANCELLED);
 }
 
 /* A past bug: a claim fails, and then a look. All entries are read anew, and the task is not among them. Its

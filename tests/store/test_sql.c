@@ -44,7 +44,7 @@ static void a_rollback_takes_the_change_back(void **state)
     put(store_of(state), "a", 5);
     other_ask(db, "BEGIN");
     assert_int_equal(tw_store_apply_on(db, "main", changes, 3, NULL, 0), 0);
-    assert_int_equal(outcome_of(&changes[2]), TW_CANCEL_DONE);
+    assert_int_equal(outcome_of(&changes[2]), TW_CANCEL_CANCELLED);
     other_ask(db, "ROLLBACK");
     assert_string_equal(scan(store_of(state), NULL), "a@5");
     assert_int_equal(tw_store_apply_on(db, NULL, changes, 1, NULL, 0), 0); /* in no transaction: its own */

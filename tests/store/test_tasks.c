@@ -132,7 +132,7 @@ static void a_cancelled_task_is_gone_at_once(void **state)
 {
     put(store_of(state), "a", 10);
     put(store_of(state), "b", 10);
-    assert_int_equal(cancel(store_of(state), "a"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store_of(state), "a"), TW_CANCEL_CANCELLED);
     assert_int_equal(cancel(store_of(state), "a"), TW_CANCEL_GONE);
     assert_string_equal(scan(store_of(state), NULL), "b@10");
     assert_int_equal(tw_store_cancel(store_of(state), tw_store_named("q", "b"), NULL), 0);
@@ -153,7 +153,7 @@ static void the_table_holds_for_running_tasks(void **state)
     assert_int_equal(seen.last.next_ms, 10);
     assert_int_equal(put(store, "a", 30), 1);
     assert_int_equal(store_move_at(store, tw_store_named("q", "b"), 20, 0), 1);
-    assert_int_equal(cancel(store, "c"), TW_CANCEL_RUNNING);
+    assert_int_equal(cancel(store, "c"), TW_CANCEL_AT_WORK);
     assert_string_equal(scan(store, NULL), "b@20* a@30*");
     assert_string_equal(other_ask(db, "SELECT sum(attempt) || sum(replaced) FROM tw_task"), "02");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE next_ms = due_ms"), "2");
@@ -162,7 +162,7 @@ static void the_table_holds_for_running_tasks(void **state)
     assert_true(seen.last.replaced && seen.last.attempt == 1);
     other_ask(db, "UPDATE tw_task SET run = 4"); /* of a process that is dead */
     assert_string_equal(scan(store, NULL), "b@20 a@30");
-    assert_int_equal(cancel(store, "a"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "a"), TW_CANCEL_CANCELLED);
     sqlite3_close(db);
 }
 
@@ -187,7 +187,7 @@ static void the_table_holds_for_dead_tasks(void **state)
     assert_int_equal(put_if(store, "b", 11, TW_CONDITION_LT), 0);
     assert_string_equal(scan(store, &dead), "c@10! b@10!");
     assert_int_equal(put_if(store, "b", 11, TW_CONDITION_GT), 1);
-    assert_int_equal(cancel(store, "c"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store, "c"), TW_CANCEL_CANCELLED);
     assert_string_equal(scan(store, &dead), "");
     assert_string_equal(scan(store, NULL), "b@11 a@30");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE error IS NOT NULL"), "0");
@@ -427,7 +427,7 @@ static void a_batch_makes_all_changes_in_order(void **state)
         change(TW_STORE_VERB_CANCEL, "b", 0), change(TW_STORE_VERB_CANCEL, "b", 0),
         change(TW_STORE_VERB_PUT, "b", 2),
     };
-    static const int results[] = {1, 1, 1, TW_EGONE, TW_CANCEL_DONE, TW_CANCEL_GONE, 1};
+    static const int results[] = {1, 1, 1, TW_EGONE, TW_CANCEL_CANCELLED, TW_CANCEL_GONE, 1};
     assert_int_equal(tw_store_apply(store_of(state), changes, 7), 0);
     for (size_t i = 0; i < 7; i++)
         assert_int_equal(outcome_of(&changes[i]), results[i]);

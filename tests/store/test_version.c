@@ -258,7 +258,7 @@ static void each_change_is_counted(void **state)
     }
     other_ask(db, changes[2]); /* there is no such task: no change */
     assert_int_equal(put(fixture->store, "b", 5), 1);
-    assert_int_equal(cancel(fixture->store, "b"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(fixture->store, "b"), TW_CANCEL_CANCELLED);
     assert_int_equal(cancel(fixture->store, "b"), TW_CANCEL_GONE);
     assert_int_equal(store_pause(fixture->store, "q"), 1);
     assert_int_equal(atol(other_ask(db, "SELECT changes >> 20 FROM tw_meta")), before + 3);

@@ -115,7 +115,7 @@ static int run_view(sqlite3 *db, const struct tw_store_change *change)
     while ((code = sqlite3_step(statement)) == SQLITE_ROW)
         rows++;
     const char *message = sqlite3_errmsg(db);
-    int result = change->verb == TW_STORE_VERB_CANCEL ? TW_CANCEL_DONE : rows;
+    int result = change->verb == TW_STORE_VERB_CANCEL ? TW_CANCEL_CANCELLED : rows;
     if (code != SQLITE_DONE)
         result = strstr(message, "no such task") != NULL       ? TW_EGONE
                  : strstr(message, "the task is dead") != NULL ? TW_EDEAD

@@ -24,8 +24,8 @@ enum { WAY_CHANGES = 8 };
 bool way_is_one(enum way way);
 
 /* Makes the changes, at most WAY_CHANGES, in the file, and stores their results; of a cancel in SQL the result
- * is TW_CANCEL_DONE. `db` is another connection to the file. It stops at the first change that fails otherwise
- * than by its own result. With `back` the transaction, if the way has one, is rolled back at its end.
+ * is TW_CANCEL_CANCELLED. `db` is another connection to the file. It stops at the first change that fails
+ * otherwise than by its own result. With `back` the transaction, if the way has one, is rolled back at its end.
  * Returns: how many changes were made: n, if nothing has failed; if one transaction failed, 0. */
 unsigned way_go(enum way way, struct tw_store *store, sqlite3 *db, const struct ledger_change *changes,
                 unsigned n, int *results, bool back);
