@@ -32,7 +32,7 @@ static inline struct tw_bytes tw_text(const char *text)
 
 /* ---- repeats ------------------------------------------------------------------------------------------- */
 
-/* Means "no end", in the `times` of a repeating task and in the calls `left` of it. */
+/* No end, of the `times` of a repeating task and the calls `left`; no limit, of max_late_ms (store.h). */
 #define TW_FOREVER UINT64_MAX
 
 /* How a repeating task treats periods that passed without a call, because the machine slept or callbacks were

@@ -50,7 +50,7 @@ void tw__task_take(const struct tw__task *old, const struct tw__task_call *call,
     task->attempt++;
     task->token = call->token;
     task->lease_ms = call->lease_ms;
-    task->end_ms = call->lease_ms > 0 ? now_ms + call->lease_ms : TW__TASK_FOREVER;
+    task->end_ms = call->lease_ms > 0 ? now_ms + call->lease_ms : TW_FOREVER;
     outcome->value_ms = task->end_ms;
 }
 

@@ -37,23 +37,23 @@ static inline uint64_t tw__task_calls_left(uint64_t every, uint64_t times)
 {
     if (every == 0)
         return 0;
-    return times == TW__TASK_FOREVER ? times : times - 1;
+    return times == TW_FOREVER ? times : times - 1;
 }
 
-/* When the period is due that follows a call, which stands for `missed_periods` more. TW__TASK_FOREVER: that is
+/* When the period is due that follows a call, which stands for `missed_periods` more. TW_FOREVER: that is
  * after the latest time. */
 static inline uint64_t tw__task_next_period(uint64_t due_ms, uint64_t missed_periods, uint64_t every_ms)
 {
     uint64_t next_ms = tw__task_due_after(due_ms, tw__add_saturating(missed_periods, 1), every_ms);
-    return next_ms <= TW__TASK_TIME_MAX ? next_ms : TW__TASK_FOREVER;
+    return next_ms <= TW__TASK_TIME_MAX ? next_ms : TW_FOREVER;
 }
 
-/* When the next call is due, if `left` calls follow this one. TW__TASK_FOREVER: none comes, and the task
+/* When the next call is due, if `left` calls follow this one. TW_FOREVER: none comes, and the task
  * leaves. */
 static inline uint64_t tw__task_next_call(uint64_t due_ms, uint64_t missed_periods, uint64_t every_ms,
                                           uint64_t left)
 {
-    return left > 0 ? tw__task_next_period(due_ms, missed_periods, every_ms) : TW__TASK_FOREVER;
+    return left > 0 ? tw__task_next_period(due_ms, missed_periods, every_ms) : TW_FOREVER;
 }
 
 #endif

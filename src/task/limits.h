@@ -27,15 +27,13 @@ enum {
 
 /* The latest time: the end of the year 9999. */
 #define TW__TASK_TIME_MAX UINT64_C(253402300799999)
-/* No end, of `times`; no limit, of `max_late_ms`. */
-#define TW__TASK_FOREVER TW_FOREVER
 
 /* X(NAME, least, most, usual). The usual value of a number that has no default is 0. */
 #define TW__TASK_NUMBERS(X)                                                                                    \
     X(DUE, 0, TW__TASK_TIME_MAX, 0)                                                                            \
     X(EVERY, 1, UINT64_C(3155760000000), 0) /* 100 years */                                                    \
-    X(TIMES, 1, INT64_MAX, TW__TASK_FOREVER)                                                                   \
-    X(MAX_LATE, 0, UINT64_C(3155760000000), TW__TASK_FOREVER)                                                  \
+    X(TIMES, 1, INT64_MAX, TW_FOREVER)                                                                         \
+    X(MAX_LATE, 0, UINT64_C(3155760000000), TW_FOREVER)                                                        \
     X(TRIES, 1, TW__TASK_TRIES_MAX, 20)                                                                        \
     X(BACKOFF, 1, UINT64_C(3155760000000), 1000)                                                               \
     X(FACTOR, 100, 10000, 200) /* in hundredths */                                                             \

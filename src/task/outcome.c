@@ -62,7 +62,7 @@ void tw__task_end_call(struct tw__task_outcome *outcome, uint64_t now_ms)
              due_ms = tw__task_next_call(task->due_ms, task->missed_periods, task->every_ms, left);
     outcome->tally.coalesced += task->missed_periods;
     tw__task_void_lease(task);
-    if (due_ms == TW__TASK_FOREVER) {
+    if (due_ms == TW_FOREVER) {
         tw__task_leave(outcome);
         return;
     }

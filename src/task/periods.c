@@ -19,7 +19,7 @@
 static uint64_t count_dropped(const struct tw__task_period *period, uint64_t now)
 {
     uint64_t since = period->due > period->next ? period->due : period->next;
-    if (period->max_late == TW__TASK_FOREVER || since >= now || now - since <= period->max_late)
+    if (period->max_late == TW_FOREVER || since >= now || now - since <= period->max_late)
         return 0;
     if (period->every == 0)
         return 1;

@@ -41,7 +41,7 @@ static bool keep_due(struct tw__task_outcome *outcome, const struct tw__task *ol
     uint64_t next_ms = tw__task_next_period(old->due_ms, old->missed_periods, old->every_ms);
     switch (tw__task_keepdue(old->stage, both_repeat, call->elsewhere)) {
     case TW__TASK_KEEPDUE_NEXT_PERIOD:
-        if (next_ms == TW__TASK_FOREVER)
+        if (next_ms == TW_FOREVER)
             return false; /* the series ends with this attempt, and has no time to keep */
         stand_behind(outcome, old, next_ms, now_ms);
         return true;

@@ -27,12 +27,12 @@ struct tw__task {
     uint64_t due_ms, next_ms; /* next_ms: of a leased task, as before the take */
     uint32_t attempt, lapses;
     uint64_t missed_periods;  /* further periods that the call stands for */
-    uint64_t every_ms, times; /* every_ms 0: once, and then times is 1; times may be TW__TASK_FOREVER */
+    uint64_t every_ms, times; /* every_ms 0: once, and then times is 1; times may be TW_FOREVER */
     enum tw_missed missed;
-    uint64_t max_late_ms; /* TW__TASK_FOREVER: no limit */
+    uint64_t max_late_ms; /* TW_FOREVER: no limit */
     struct tw__task_retry retry;
     uint64_t token;  /* of the lease; FILED: left behind by a lapse, or 0 */
-    uint64_t end_ms; /* of the lease; TW__TASK_FOREVER: it ends with the run */
+    uint64_t end_ms; /* of the lease; TW_FOREVER: it ends with the run */
     uint32_t lease_ms;
     uint32_t old_attempt; /* REPLACED: the number of the attempt under way */
 };

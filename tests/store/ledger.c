@@ -514,7 +514,7 @@ static void count_begun(const struct entry *entry, uint64_t now_ms, uint64_t ste
     task->due_ms = tw__task_next_call(task->due_ms, task->missed_periods, task->every_ms, task->times);
     after.place_ms = first_ms > task->due_ms ? first_ms : task->due_ms;
     task->attempt = 0;
-    if (task->due_ms != TW__TASK_FOREVER)
+    if (task->due_ms != TW_FOREVER)
         count_entry(&after, now_ms, step_ms, steps, counts);
 }
 

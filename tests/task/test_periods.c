@@ -9,7 +9,7 @@
 #include <task/limits.h>
 #include <task/periods.h>
 
-static const uint64_t ANY = TW__TASK_FOREVER; /* no limit of lateness */
+static const uint64_t ANY = TW_FOREVER; /* no limit of lateness */
 
 struct row {
     uint64_t due, next, every, max_late;
@@ -119,9 +119,9 @@ static void turns_are_as_a_loop_finds_them(void **state)
 static void calls_are_counted_by_division(void **state)
 {
     (void)state;
-    assert_int_equal(tw__task_calls_by(100, 10, TW__TASK_FOREVER, 99), 0);
-    assert_int_equal(tw__task_calls_by(100, 10, TW__TASK_FOREVER, 100), 1);
-    assert_int_equal(tw__task_calls_by(100, 10, TW__TASK_FOREVER, 129), 3);
+    assert_int_equal(tw__task_calls_by(100, 10, TW_FOREVER, 99), 0);
+    assert_int_equal(tw__task_calls_by(100, 10, TW_FOREVER, 100), 1);
+    assert_int_equal(tw__task_calls_by(100, 10, TW_FOREVER, 129), 3);
     assert_int_equal(tw__task_calls_by(100, 10, 2, 129), 2);
     assert_int_equal(tw__task_periods_since(100, 10, 137), 3);
     assert_int_equal(tw__task_periods_since(100, 10, 40), 0);

@@ -17,14 +17,14 @@ static const struct tw__task_retry RETRY = {.tries = 3, .factor = 200, .first_ms
 /* The options of a put. */
 static struct tw__task once(void)
 {
-    return (struct tw__task){.times = 1, .max_late_ms = TW__TASK_FOREVER, .retry = RETRY};
+    return (struct tw__task){.times = 1, .max_late_ms = TW_FOREVER, .retry = RETRY};
 }
 
 static struct tw__task series(void)
 {
     struct tw__task task = once();
     task.every_ms = 100;
-    task.times = TW__TASK_FOREVER;
+    task.times = TW_FOREVER;
     return task;
 }
 
@@ -333,10 +333,10 @@ static void a_series_without_end_has_no_last_call(void **state)
 {
     (void)state;
     assert_int_equal(tw__task_calls_left(0, 1), 0);
-    assert_int_equal(tw__task_calls_left(0, TW__TASK_FOREVER), 0); /* it does not repeat */
+    assert_int_equal(tw__task_calls_left(0, TW_FOREVER), 0); /* it does not repeat */
     assert_int_equal(tw__task_calls_left(100, 1), 0);
     assert_int_equal(tw__task_calls_left(100, 3), 2);
-    assert_int_equal(tw__task_calls_left(100, TW__TASK_FOREVER), TW__TASK_FOREVER);
+    assert_int_equal(tw__task_calls_left(100, TW_FOREVER), TW_FOREVER);
 }
 
 /* touch.1, touch.2, done.1 to done.3, done.5, fail.4, dead.4, back.4 */
@@ -500,7 +500,7 @@ static void a_lease_without_a_length_ends_with_its_run(void **state)
     struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = TOKEN};
     struct tw__task_outcome outcome = change(at(TW__TASK_FILED, once(), 400), take);
     (void)state;
-    assert_int_equal(outcome.task.end_ms, TW__TASK_FOREVER);
+    assert_int_equal(outcome.task.end_ms, TW_FOREVER);
     assert_false(tw__task_has_lapsed(&outcome.task, TW__TASK_TIME_MAX));
     outcome = answer_with(outcome.task, TW__TASK_LAPSE);
     expect_filed(&outcome, 400, NOW + 100, 1);
@@ -611,7 +611,7 @@ static void no_walk_leaves_the_table(void **state)
         struct tw__task_outcome outcome;
         options.has_target = rng_below(&rng, 4) == 0;
         options.missed = (enum tw_missed)rng_below(&rng, 3);
-        options.max_late_ms = rng_below(&rng, 2) == 0 ? TW__TASK_FOREVER : 150;
+        options.max_late_ms = rng_below(&rng, 2) == 0 ? TW_FOREVER : 150;
         now_ms += rng_below(&rng, 60);
         struct tw__task_call call = random_call(&rng, now_ms, &options);
         call.elsewhere = options.has_target != task.has_target;

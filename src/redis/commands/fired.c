@@ -167,7 +167,7 @@ static bool next_period(RedisModuleCtx *ctx, struct fired *fired, RedisModuleStr
         fired->misfit = "a task with another period does not repeat";
         return true;
     }
-    tw__redis_task_set_times(task, times < 0 ? TW__REDIS_FOR_EVER : (uint64_t)times);
+    tw__redis_task_set_times(task, times < 0 ? TW_FOREVER : (uint64_t)times);
     tw__redis_queue_begin_anew(fired->queue, task, (uint64_t)due, now_ms);
     tw__redis_alarm_at((uint64_t)due);
     return true;

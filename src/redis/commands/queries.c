@@ -118,7 +118,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
     reply_named(ctx, "every", tw__redis_task_every(task));
     RedisModule_ReplyWithCString(ctx, "times");
-    RedisModule_ReplyWithLongLong(ctx, times == TW__REDIS_FOR_EVER ? -1 : (long long)times);
+    RedisModule_ReplyWithLongLong(ctx, times == TW_FOREVER ? -1 : (long long)times);
     RedisModule_ReplyWithCString(ctx, "target");
     reply_bytes(ctx, plan.target);
     reply_text(ctx, "kind", kinds[plan.kind]);

@@ -164,8 +164,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
                          &tw__redis_shared.queues->memory);
     tw__redis_vector_add(&queue->next, tw__redis_string_of_number(due), &tw__redis_shared.queues->memory);
     tw__redis_vector_add(
-        &queue->next,
-        RedisModule_CreateStringFromLongLong(NULL, times == TW__REDIS_FOR_EVER ? -1 : (long long)times),
+        &queue->next, RedisModule_CreateStringFromLongLong(NULL, times == TW_FOREVER ? -1 : (long long)times),
         &tw__redis_shared.queues->memory);
     if (task->has_attempt)
         task = tw__redis_queue_set_attempt(queue, task, NULL);

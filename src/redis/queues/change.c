@@ -79,7 +79,7 @@ void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw_
     if (!put_kind(buffer, &queues->memory, OF_NEXT, tw__redis_task_id(task)))
         return;
     tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
-    tw__redis_buffer_put_number(buffer, times == TW__REDIS_FOR_EVER ? 0 : times, &queues->memory);
+    tw__redis_buffer_put_number(buffer, times == TW_FOREVER ? 0 : times, &queues->memory);
 }
 
 void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
@@ -193,7 +193,7 @@ static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *
         misfit(reader, task);
         return;
     }
-    tw__redis_task_set_times(task, times == 0 ? TW__REDIS_FOR_EVER : times);
+    tw__redis_task_set_times(task, times == 0 ? TW_FOREVER : times);
     tw__redis_queue_begin_anew(queue, task, due, now_ms);
 }
 

@@ -149,7 +149,7 @@ static void put_head(struct tw__redis_chunks *chunks, const struct tw__redis_tas
     }
     if (repeats) {
         put_number(chunks, tw__redis_task_every(task));
-        put_number(chunks, times == TW__REDIS_FOR_EVER ? 0 : times);
+        put_number(chunks, times == TW_FOREVER ? 0 : times);
     }
     put_bytes(chunks, tw__redis_task_id(task));
 }
@@ -438,7 +438,7 @@ static void take_task(struct reader *reader)
     }
     reader->due = plan.due;
     if (plan.times == 0)
-        plan.times = TW__REDIS_FOR_EVER;
+        plan.times = TW_FOREVER;
     file_task(reader, &plan, route);
 }
 

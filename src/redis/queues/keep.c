@@ -48,7 +48,7 @@ struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queue
     if (keep.how == TW__TASK_KEEPDUE_NEXT_PERIOD)
         keep.due =
             tw__task_next_period(keep.due, tw__redis_task_missed_periods(old), tw__redis_task_every(old));
-    if (keep.due == TW__TASK_FOREVER) /* the series ends with this attempt, and has no time to keep */
+    if (keep.due == TW_FOREVER) /* the series ends with this attempt, and has no time to keep */
         keep = (struct tw__redis_keep){TW__TASK_KEEPDUE_GIVEN, due};
     return keep;
 }

@@ -76,8 +76,6 @@ enum tw__redis_place {
 };
 enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 29 };
 
-#define TW__REDIS_FOR_EVER UINT64_MAX
-
 /* A task's place in a line. */
 struct tw__redis_parked {
     struct tw__link link;
@@ -106,7 +104,7 @@ struct tw__redis_task {
 struct tw__redis_task_plan {
     struct tw__redis_bytes id;
     uint64_t due;                            /* Unix ms */
-    uint64_t every, times;                   /* every 0: once; times TW__REDIS_FOR_EVER: no end */
+    uint64_t every, times;                   /* every 0: once; times TW_FOREVER: no end */
     uint32_t tries;                          /* tries that have failed so far */
     const struct tw__redis_attempt *attempt; /* NULL: none */
     /* The payload, in one of three forms: shared, packed already, or `count` strings that `string` returns. */

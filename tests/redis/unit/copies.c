@@ -144,7 +144,7 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
         assert_true(most(TW__TASK_IN_MAX_LATE) >= plan.max_late_ms || plan.max_late_ms == TW_FOREVER);
         assert_true(tw__redis_task_due(task[i]) <= TW__TASK_TIME_MAX);
         assert_true(tw__redis_task_every(task[i]) <= most(TW__TASK_IN_EVERY));
-        assert_true(times > 0 && (times <= INT64_MAX || times == TW__REDIS_FOR_EVER));
+        assert_true(times > 0 && (times <= INT64_MAX || times == TW_FOREVER));
         assert_true((tw__redis_task_every(task[i]) > 0) == task[i]->repeats);
         assert_true(strings_suit(plan.kind, strings));
         assert_true(tw__redis_payload_valid(tw__redis_task_packed(task[i])));

@@ -553,7 +553,7 @@ bool keep_due(struct room *room, struct ref *ref)
     struct ref before = *ref;
     unsigned plan = below(3) == 0 ? ref->plan : (unsigned)below(PLANS);
     parts.every = below(3) > 0 ? 1 + below(1000) : 0;
-    parts.times = parts.every == 0 ? 1 : below(4) == 0 ? TW__REDIS_FOR_EVER : 1 + below(9);
+    parts.times = parts.every == 0 ? 1 : below(4) == 0 ? TW_FOREVER : 1 + below(9);
     struct tw__task options = {.every_ms = parts.every, .times = parts.times};
     struct tw__task_call put = {.verb = TW__TASK_PUT,
                                 .conditions = TW__TASK_KEEPDUE,

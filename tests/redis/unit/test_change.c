@@ -128,7 +128,7 @@ static void each_change_arrives(void **state)
     open_both();
     put_on_both("a", FIRST_OF_WORKERS, START + 5, 0, 1);
     put_on_both("r", FIRST_OF_WORKERS, START + 5, 60000, 3);
-    put_on_both("s", 1, START + 5, 60000, TW__REDIS_FOR_EVER);
+    put_on_both("s", 1, START + 5, 60000, TW_FOREVER);
     lease("a", 7);
     lease("r", 8);
     assert_same();
@@ -150,7 +150,7 @@ static void each_change_arrives(void **state)
     do_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now + 40, &changes);
     assert_same();
     assert_int_equal(replica->dead_count, 1);
-    assert_true(tw__redis_task_times(find(replica, "s")) == TW__REDIS_FOR_EVER);
+    assert_true(tw__redis_task_times(find(replica, "s")) == TW_FOREVER);
     do_kill_series(queue, find(queue, "r"), 1, text("too big"), now + 50, &changes);
     assert_same();
     assert_int_equal(tw__redis_task_stage(find(replica, "r")), TW__TASK_BURIED);
@@ -386,7 +386,7 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_true(reads_numbers(OF_NEXT, "", last, INT64_MAX));
     assert_true(tw__redis_task_times(find(queue, "")) == INT64_MAX);
     assert_true(reads_numbers(OF_NEXT, "", START + 9, 0));
-    assert_true(tw__redis_task_times(find(queue, "")) == TW__REDIS_FOR_EVER);
+    assert_true(tw__redis_task_times(find(queue, "")) == TW_FOREVER);
     assert_true(reads_numbers(OF_ANEW, "", last, 0));
     assert_true(tw__redis_task_due(find(queue, "")) == last);
     close_both();
@@ -553,7 +553,7 @@ static void put_some(void)
     if (every > 0 && below(100) == 0)
         due = TW__TASK_TIME_MAX - below(200); /* its next period may be the last one */
     put_on_both(some_id(), (unsigned)(below(3) > 0 ? FIRST_OF_WORKERS + below(2) : below(2)), due, every,
-                below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(3));
+                below(2) == 0 ? TW_FOREVER : 1 + below(3));
 }
 
 /* Changes a task that is not ready, as a worker does, or its silence. */

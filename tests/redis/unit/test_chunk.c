@@ -40,7 +40,7 @@ static void put_many(struct tw__redis_queue *queue, unsigned from, unsigned to)
         struct tw__redis_task_plan plan = {.id = id_of(i),
                                            .due = START - 300 + i * 37 % 1000 / 3,
                                            .every = i % 3 == 0 ? 1 + i : 0,
-                                           .times = i % 2 == 0 ? TW__REDIS_FOR_EVER : 1 + i,
+                                           .times = i % 2 == 0 ? TW_FOREVER : 1 + i,
                                            .tries = i % (TW__REDIS_TRIES_MAX + 1),
                                            .count = strings_suit(target->kind, 2) ? 2 + i % 3 * 2 : 1,
                                            .string = string_of,
@@ -219,7 +219,7 @@ static void put_dying(struct tw__redis_queue *queue, const char *id, size_t payl
     struct tw__redis_task_plan plan = {.id = text(id),
                                        .due = START + 5,
                                        .every = 1000003,
-                                       .times = TW__REDIS_FOR_EVER,
+                                       .times = TW_FOREVER,
                                        .packed = {packed, (size_t)(end - packed) + payload}};
     tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
                         tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),

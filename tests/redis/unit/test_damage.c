@@ -37,7 +37,7 @@ static size_t small_chunk(char *into)
         struct tw__redis_task_plan plan = {.id = id_of(i),
                                            .due = START + i % 3 * 1000,
                                            .every = i % 2 * 700,
-                                           .times = i == 1 ? TW__REDIS_FOR_EVER : 3,
+                                           .times = i == 1 ? TW_FOREVER : 3,
                                            .tries = i,
                                            .packed = text(i == 1 ? "\1\5value" : "\2\5field\5value")};
         if (attempt[i] >= 0) {

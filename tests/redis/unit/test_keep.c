@@ -17,7 +17,7 @@ static struct tw__redis_task *make(const char *id, const char *packed, uint64_t 
 
 static struct tw__redis_task *put_plan(const char *id, unsigned plan, uint64_t every)
 {
-    struct tw__redis_task *task = make(id, "\1\3old", every, TW__REDIS_FOR_EVER);
+    struct tw__redis_task *task = make(id, "\1\3old", every, TW_FOREVER);
     tw__redis_task_set_due(task, START + 5);
     tw__redis_queue_put(queue, task, tw__redis_route_for(queue, &plan_of[plan]),
                         tw__redis_queue_hash(all, text(id)), NULL, START);

@@ -659,9 +659,9 @@ static void a_repeating_task_goes_on_from_its_due_time(void **state)
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 120005);
     do_done(queue, find(queue, "a"), START + 900, &changes); /* the last time */
     assert_counts(0, 0, 0, 0);
-    task = leased_repeating("b", 60000, TW__REDIS_FOR_EVER);
+    task = leased_repeating("b", 60000, TW_FOREVER);
     do_done(queue, task, START + 900, &changes);
-    assert_true(tw__redis_task_times(find(queue, "b")) == TW__REDIS_FOR_EVER);
+    assert_true(tw__redis_task_times(find(queue, "b")) == TW_FOREVER);
     close_work();
 }
 
@@ -907,13 +907,13 @@ static void a_period_that_a_target_refused_dies_in_the_same_way(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_task *task = put_repeating("s", 1, 60000, TW__REDIS_FOR_EVER);
+    struct tw__redis_task *task = put_repeating("s", 1, 60000, TW_FOREVER);
     do_kill(queue, task, 3, text("WRONGTYPE"), START + 700, &changes);
     task = find(queue, "s");
     assert_counts(2, 0, 0, 1);
     assert_non_null(find(queue, "s@1700000000005"));
     assert_true(tw__redis_task_due(task) == START + 60005);
-    assert_true(tw__redis_task_times(task) == TW__REDIS_FOR_EVER);
+    assert_true(tw__redis_task_times(task) == TW_FOREVER);
     assert_int_equal(task->tries, 0);
     close_work();
 }
@@ -958,7 +958,7 @@ static void put_heavy(void)
     struct tw__redis_task_plan plan = {.id = text("s"),
                                        .due = START,
                                        .every = PERIOD,
-                                       .times = TW__REDIS_FOR_EVER,
+                                       .times = TW_FOREVER,
                                        .packed = {packed, (size_t)(end - packed) + HEAVY}};
     memset(end, 'p', HEAVY);
     tw__redis_queue_put(queue, tw__redis_task_new(&plan, &counted),
@@ -1049,7 +1049,7 @@ static void a_series_that_is_put_again_shares_nothing_with_its_old_deaths(void *
     put_heavy();
     kill_heavy(2);
     drop_task(find(queue, "s"));
-    put_repeating("s", FIRST_OF_WORKERS, PERIOD, TW__REDIS_FOR_EVER);
+    put_repeating("s", FIRST_OF_WORKERS, PERIOD, TW_FOREVER);
     kill_heavy(1);
     struct tw__redis_task *dead = find(queue, "s@1700000000005");
     assert_counts(4, 0, 0, 3);

@@ -86,7 +86,7 @@ static void file_in_both(struct tw__redis_queue *other, const struct put *put)
 
 static void each_option_comes_back(void **state)
 {
-    static const uint64_t every[] = {0, 1, 3155760000000}, times[] = {1, INT64_MAX, TW__REDIS_FOR_EVER};
+    static const uint64_t every[] = {0, 1, 3155760000000}, times[] = {1, INT64_MAX, TW_FOREVER};
     (void)state;
     fill_letters();
     open_work();

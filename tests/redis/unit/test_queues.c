@@ -31,7 +31,7 @@ static void put(struct room *room, struct ref *ref)
         model_leave(room, ref);
     plan.due = some_due();
     plan.every = below(3) == 0 ? 1 + below(1000) : 0;
-    plan.times = plan.every == 0 ? 1 : below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(9);
+    plan.times = plan.every == 0 ? 1 : below(2) == 0 ? TW_FOREVER : 1 + below(9);
     plan.tries = (uint32_t)below(4);
     *ref = (struct ref){.room = room, .every = plan.every, .times = plan.times, .tries = plan.tries};
     ref->plan = (unsigned)(below(3) == 0 ? FIRST_OF_WORKERS + below(2) : below(below(4) == 0 ? PLANS : 2));

@@ -90,7 +90,7 @@ static void what_a_task_is_made_of_comes_back(void **state)
         struct tw__redis_task_plan plan = {.id = {letters + k, id_sizes[k % 5]},
                                            .due = k % 3 == 0 ? INT64_MAX : START + k,
                                            .every = k % 2 == 0 ? 0 : INT64_MAX - k,
-                                           .times = k % 4 == 1 ? TW__REDIS_FOR_EVER : k,
+                                           .times = k % 4 == 1 ? TW_FOREVER : k,
                                            .tries = k % (TW__REDIS_TRIES_MAX + 1),
                                            .count = 1 + k % 130,
                                            .string = string_of,
@@ -122,7 +122,7 @@ static void tries_and_times_can_be_set_beside_the_rest(void **state)
         task->tries = tries & TW__REDIS_TRIES_MAX;
         plan.tries = tries & TW__REDIS_TRIES_MAX;
         check_task(task, &plan);
-        plan.times = tries % 2 == 0 ? TW__REDIS_FOR_EVER : tries;
+        plan.times = tries % 2 == 0 ? TW_FOREVER : tries;
         tw__redis_task_set_times(task, plan.times);
         check_task(task, &plan);
         assert_true(task->repeats && task->place == TW__REDIS_NOWHERE);
