@@ -672,9 +672,36 @@ static void the_log_is_cut_when_its_last_reader_has_gone(void **state)
     runner_idle(store);
     clock_pass(1);
     wait_for_calls(&calls, 1);
+    pass_a_second(store);
+    assert_true(size_of_log(*state) > 0); /* it is short enough */
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(reader);
     sqlite3_close(writer);
+}
+
+/* Without a run too, but for commits of plain SQL. The rest of a log that is short enough stays. */
+static void a_long_log_is_cut_by_later_commits_of_the_library(void **state)
+{
+    enum { MOST = 1000000 };
+    struct tw_store *store = store_of(state);
+    sqlite3 *reader = other_open(*state), *other = other_open(*state), *own = store->writer.db.db;
+    assert_string_equal(other_ask(own, "PRAGMA journal_size_limit"), "67108864"); /* 64 MiB */
+    other_ask(own, "PRAGMA journal_size_limit = 1000000");
+    other_ask(other, "CREATE TABLE mine(x)");
+    other_ask(reader, "BEGIN; SELECT count(*) FROM mine");
+    for (int i = 0; i < 3; i++)
+        other_ask(other, "INSERT INTO mine VALUES (zeroblob(500000))");
+    other_ask(reader, "COMMIT");
+    for (int i = 0; i < 2; i++) {
+        other_ask(other, "PRAGMA wal_checkpoint"); /* as SQLite does by itself after a thousand pages */
+        other_ask(other, "INSERT INTO mine VALUES (1)");
+        assert_true(size_of_log(*state) > MOST);
+    }
+    other_ask(other, "PRAGMA wal_checkpoint");
+    put(store, "x", 5);
+    assert_int_equal(size_of_log(*state), MOST);
+    sqlite3_close(reader);
+    sqlite3_close(other);
 }
 
 /* A file that was restored while it runs has smaller revisions than the runner has seen. */
@@ -793,6 +820,7 @@ int main(void)
         TEST(a_commit_with_a_slow_sync_is_seen),
         TEST(strangers_see_the_order_of_due_times),
         TEST(the_log_is_cut_when_its_last_reader_has_gone),
+        TEST(a_long_log_is_cut_by_later_commits_of_the_library),
         TEST(a_flood_is_read_from_the_index),
         TEST(a_flood_behind_many_jobs_is_read),
         TEST(a_restored_file_is_read_anew),
