@@ -258,8 +258,8 @@ enum tw_condition {
  *     From that moment on the new task waits. If its time has passed meanwhile, its `next_ms` is that moment. A
  *     cancel removes the task (TW_CANCEL_AT_WORK), and with it one that stands behind; the handler goes on, and
  *     its answer changes nothing. A task is leased from its claim on, and its handler begins a moment later: if
- *     it has not begun when the put, the move or the cancel returns, it does not begin. If the process dies,
- *     the task is leased until the next run begins.
+ *     it has not begun when the put, the move or the cancel returns, it does not begin, unless it begins at
+ *     this moment. If the process dies, the task is leased until the next run begins.
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCEL_CANCELLED).
  *
  * A task that was put, moved or replayed begins with its first attempt. The conditions see tasks in every
