@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Makes the package of clients/python importable for the tests of Python, and has what they share."""
 import os
+import subprocess
 import sys
 
-from harness import ROOT, wait_until
+from harness import PATIENCE, ROOT, wait_until
+from subject import command
 
 PACKAGE = os.path.join(ROOT, "clients", "python")
 if PACKAGE not in sys.path:
@@ -12,6 +14,14 @@ if PACKAGE not in sys.path:
 # Time limits of a client for replies, in seconds: all of them shorter than the wait of a TW.TAKE. A busy
 # machine may miss the first of them.
 LIMITS = 1.5, 3, 4.5
+
+
+def new_file(folder, name="tasks.db"):
+    """Returns the URL of a new file with the tables, as SQLite may not find the extension here."""
+    path = os.path.join(folder, name)
+    subprocess.run([command()[0], "put", "--store", path], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   check=True, timeout=PATIENCE)
+    return f"sqlite:///{path}"
 
 
 def emptied(queue):

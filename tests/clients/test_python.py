@@ -6,6 +6,8 @@ import contextlib
 import logging
 import os
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -17,11 +19,14 @@ import pytest
 import redis
 import redis.asyncio
 from harness import HOST, PATIENCE, ROOT, now_ms, version, wait_until
-from python_package import LIMITS, PACKAGE, bad_arguments, emptied
+from python_package import LIMITS, PACKAGE, bad_arguments, emptied, new_file
+from subject import NOTHING, Subject, command, release
 
 import tickwheel
+import tickwheel.aio
 from tickwheel import Back, Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError
 from tickwheel import _errors, _links, _tasks, _words
+from tickwheel._file import EXTENSION
 from tickwheel.worker import Places
 
 
@@ -29,12 +34,20 @@ def client_of(server, **options):
     return redis.Redis(host=HOST, port=server.port, **options)
 
 
-@pytest.fixture(params=[False, True], ids=["bytes", "str"])
-def client(common, request):
-    """Clients with both kinds of replies: the package does not show the difference."""
-    made = client_of(common, decode_responses=request.param)
+@pytest.fixture(params=["bytes", "str", "file"])
+def client(tmp_path, request):
+    """Clients with both kinds of replies, and a file: the package does not show the difference."""
+    if request.param == "file":
+        yield tickwheel.connect(new_file(tmp_path))
+        return
+    made = client_of(request.getfixturevalue("common"), decode_responses=request.param == "str")
     yield made
     made.connection_pool.disconnect()
+
+
+at_server = pytest.mark.parametrize("client", ["bytes", "str"], indirect=True)
+in_file = pytest.mark.parametrize("client", ["file"], indirect=True)
+REFUSED = (redis.ResponseError, sqlite3.Error)
 
 
 @pytest.fixture
@@ -66,10 +79,11 @@ def kill(queue, *ids):
 
 def test_a_task_has_all_its_fields(work):
     due = time.time() + 3600
-    assert work.put("a", ["x", b"\xff\0", 7, 2.5], at=due, every=60, times=3, missed="burst", max_late=5.5,
+    many = [] if isinstance(work.client, tickwheel.File) else [b"\xff\0", 7, 2.5]
+    assert work.put("a", ["x", *many], at=due, every=60, times=3, missed="burst", max_late=5.5,
                     tries=4, backoff=Backoff(0.5, 1.5, 9, 20)) == "a"
     task = work.get("a")
-    assert task.payload == (b"x", b"\xff\0", b"7", b"2.5") and task.text == "x"
+    assert task.payload == (b"x", b"\xff\0", b"7", b"2.5")[:1 + len(many)] and task.text == "x"
     assert (task.id, task.state, task.every, task.times) == ("a", "waiting", 60.0, 3)
     assert (task.missed, task.max_late, task.kind, task.target) == ("burst", 5.5, "workers", "")
     assert (task.missed_periods, task.lapses, task.replaced) == (0, 0, False)
@@ -123,16 +137,48 @@ def test_ids_and_payloads_of_any_bytes(work):
 
 
 def test_the_other_calls(work):
-    assert work.count() == 0 and work.next() is None and work.promote_all() == 0
+    assert work.count() == 0 and work.next() is None
     for number in range(5):
         work.put(f"t{number}", "x", at=4e9 + number)
     assert work.count() == 5 and work.next() == ("t0", 4e9)
     assert dict(work.scan()) == {f"t{number}": 4e9 + number for number in range(5)}
     assert [id for id, _ in work.scan("t[34]", count=1)] and dict(work.scan("t3")) == {"t3": 4e9 + 3}
+    assert work.cancel("t0", "t1", "t2", "none") == [1, 1, 1, 0]
+
+
+@at_server
+def test_calls_that_only_a_server_has(work):
+    assert work.promote_all() == 0
+    for number in range(5):
+        work.put(f"t{number}", "x", at=4e9 + number)
     assert work.promote("t0") is True and work.promote("t0") is False and work.get("t0").state == "ready"
     assert work.get("t1").state == "waiting" and work.promote_all() == 4 and work.get("t4").state == "ready"
     assert work.pause() is True and work.pause() is False and work.resume() is True and work.resume() is False
-    assert work.cancel("t0", "t1", "t2", "none") == [1, 1, 1, 0]
+
+
+@in_file
+def test_calls_that_a_file_does_not_have(work):
+    for call in (lambda: work.promote("a"), work.promote_all, work.pause, work.resume):
+        with pytest.raises(NotImplementedError, match="TW.*: a file has no such statement; `tickwheel"):
+            call()
+    with pytest.raises(ValueError, match="payload has 2 values: expected one"):
+        work.put("a", ["x", "y"])
+
+
+@in_file
+def test_the_transaction_of_the_caller(work):
+    """A task and a row of the caller are committed together, or not at all."""
+    db = sqlite3.connect(work.client.path)
+    db.execute("CREATE TABLE orders(id INTEGER)")
+    mine = work.on(db)
+    for id, end in (("a", db.rollback), ("b", db.commit)):
+        db.execute("INSERT INTO orders VALUES (1)")
+        assert mine.put(id, "x", delay=60) == id and mine.get(id).text == "x" and work.get(id) is None
+        assert mine.move(id, delay=50) and mine.cancel("none") == [0]
+        end()
+    assert work.get("a") is None and work.get("b").text == "x"
+    assert db.execute("SELECT count(*) FROM orders").fetchone() == (1,)
+    db.close()
 
 
 def test_lapses_and_a_task_that_stands_behind_an_attempt(work):
@@ -161,7 +207,7 @@ def test_dead_tasks(work):
     assert first.due <= first.dead <= time.time()
     assert work.replay("a", delay=60) is True and work.replay("a") is False and work.get("a").state == "waiting"
     assert work.purge("b") is True and work.purge("a") is False
-    with pytest.raises(redis.ResponseError, match="expected a replay"):
+    with pytest.raises(REFUSED, match="expected a replay"):
         work.move("c", delay=1)
     assert work.replay_all(at=4e9) == 1 and work.get("c").due == 4e9
     kill(work, "d")
@@ -195,13 +241,14 @@ def test_wrong_arguments_send_nothing(work):
         with pytest.raises((TypeError, ValueError)) as error:
             call()
         assert said in str(error.value)
-    assert work.client.exists(work.key) == 0
+    assert work.count() == 0
     with pytest.raises(TypeError, match="expected one that is not of redis.asyncio"):
         Queue(redis.asyncio.Redis(), work.key)
-    with pytest.raises(redis.ResponseError, match="TIMES"):
+    with pytest.raises(REFUSED, match="(?i)times"):
         work.put("a", "x", times=2)
 
 
+@at_server
 def test_a_transaction_and_a_pipeline(client, work):
     with client.pipeline() as pipe:
         mine = work.on(pipe)
@@ -225,6 +272,7 @@ def test_a_transaction_and_a_pipeline(client, work):
             pipe.execute()
 
 
+@at_server
 def test_the_words_in_a_script(client, work):
     words = work.put_words("a", ["x", 1], delay=60, tries=2)
     script = "return redis.call(unpack(ARGV))"
@@ -234,6 +282,7 @@ def test_the_words_in_a_script(client, work):
 
 # The units, and the errors of servers
 
+@at_server
 def test_a_map_is_read_in_both_protocols(client, work):
     """In RESP3 the reply of TW.GET has dicts, in RESP2 flat lists."""
     work.put("a", "x", delay=60)
@@ -529,6 +578,7 @@ def test_the_client_keeps_its_own_connections(common, queue, messages, caplog):
     assert said[0].startswith("ready; ") and said[-1].startswith("stopped; Counts(done=1") and len(said) == 2
 
 
+@at_server
 def test_an_error_that_stays_ends_the_worker(crew, work, messages):
     worker = crew()
     worker.add(print, work.key)
@@ -550,6 +600,114 @@ def test_the_threads_end_with_the_worker(crew, work):
         names = {thread.name for thread in threading.enumerate()}
         assert {"tickwheel-take", "tickwheel-beat", "tickwheel-stop", "tickwheel-job-1"} <= names
     wait_until(lambda: not [one for one in threading.enumerate() if one.name.startswith("tickwheel")])
+
+
+# A file
+
+@in_file
+def test_a_file_that_lacks_its_views_ends_the_worker(crew, work):
+    worker, db = crew(), sqlite3.connect(work.client.path)
+    worker.add(print, work.key)
+    db.execute("DROP VIEW tw_take")
+    db.close()
+    with pytest.raises(WorkerError, match=f"TW.TAKE {work.key}: no such table: tw_take"):
+        worker.run(signals=False)
+    worker._started = False
+
+
+@in_file
+def test_a_file_that_others_write_for_long(client, work, messages):
+    """The worker takes, and tells its result, when they have finished."""
+    worker, began, go = Worker(tickwheel.File(client.path, 0)), threading.Event(), threading.Event()
+    other = sqlite3.connect(client.path, isolation_level=None)
+
+    @worker.task(work.key)
+    def handler(job):
+        began.set()
+        go.wait(PATIENCE)
+
+    def told(count):
+        wait_until(lambda: sum("database is locked; tries again" in one for one in messages()) >= count)
+
+    work.put("a", "x")
+    other.execute("BEGIN IMMEDIATE")
+    with worker:
+        told(1)
+        other.execute("COMMIT")
+        assert began.wait(PATIENCE)
+        other.execute("BEGIN IMMEDIATE")
+        go.set()
+        told(2)
+        other.execute("COMMIT")
+        emptied(work)
+    assert worker.counts == Counts(done=1)
+    other.close()
+
+
+@in_file
+def test_a_file_without_tables(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(tickwheel._file, "EXTENSION", "no_such_extension")
+    with pytest.raises(sqlite3.OperationalError, match="`tickwheel put --store FILE </dev/null` does"):
+        tickwheel.connect(f"sqlite:///{tmp_path}/new.db")
+    monkeypatch.setattr(tickwheel._file, "EXTENSION", os.path.join(os.path.dirname(command()[0]), EXTENSION))
+    assert Queue(tickwheel.connect(f"sqlite:///{tmp_path}/new.db"), "q").put("a", "x") == "a"
+
+
+@in_file
+def test_a_task_that_is_too_late_hides_none(work):
+    work.put("late", "x", at=1, max_late=1)
+    work.put("a", "x")
+    assert list(take(work)) == ["a"] and work.get("late") is None
+
+
+@in_file
+def test_processes_share_a_file(work, tmp_path):
+    """With threads and with asyncio. A job of one that is killed goes to the other, and one that is stopped
+    gives its job back."""
+    url = f"sqlite:///{work.client.path}"
+    crew = [Subject(language, work.key, url=url, lease=400, jobs=1) for language in ("python", "asyncio")]
+    try:
+        for subject in crew:
+            subject.wait("ready")
+        work.put("a", f"until {tmp_path / 'go'}", backoff=Backoff(0.001, 1, 0.001))
+        wait_until(lambda: any(subject.all("begin") for subject in crew))
+        crew.sort(key=lambda subject: not subject.all("begin"))
+        crew[0].kill()
+        crew[1].wait("begin", work.key, "a", 2)
+        assert work.get("a").lapses == 1
+        release(tmp_path / "go")
+        emptied(work)
+        work.put("b", f"until {tmp_path / 'never'}")
+        crew[1].wait("begin", work.key, "b", 1)
+        crew[1].send(signal.SIGTERM)
+        crew[1].send(signal.SIGINT)
+        assert crew[1].counts() == {**NOTHING, "done": 1, "back": 1}
+        assert (work.get("b").state, work.get("b").attempt) == ("ready", 0)
+    finally:
+        for subject in crew:
+            subject.close()
+
+
+# Addresses
+
+@pytest.mark.parametrize("connect", [tickwheel.connect, tickwheel.aio.connect], ids=["threads", "asyncio"])
+def test_addresses(connect):
+    settings = connect("redis://u:p@h:7/3", socket_timeout=9).connection_pool.connection_kwargs
+    assert {**settings, "host": "h", "port": 7, "db": 3, "username": "u", "password": "p",
+            "socket_timeout": 9} == settings
+    assert connect("unix:///tmp/s?db=2").connection_pool.connection_kwargs["path"] == "/tmp/s"
+    assert "SSL" in connect("rediss://h").connection_pool.connection_class.__name__
+    for scheme, name in (("redis", "SentinelManagedConnection"), ("rediss", "SentinelManagedSSLConnection")):
+        pool = connect(f"{scheme}+sentinel://u:p%40@a:1,[::1],b/shop/3").connection_pool
+        sentinels = [one.connection_pool.connection_kwargs for one in pool.sentinel_manager.sentinels]
+        assert [(one["host"], one["port"]) for one in sentinels] == [("a", 1), ("::1", 26379), ("b", 26379)]
+        assert pool.service_name == "shop" and pool.connection_class.__name__ == name
+        assert {**pool.connection_kwargs, "db": 3, "username": "u", "password": "p@"} == pool.connection_kwargs
+        assert all("username" not in one or one["username"] is None for one in sentinels)
+    for url in ("http://h", "h:7", "redis+sentinel://a", "redis+sentinel:///s", "sqlite://shop.db", "sqlite:///",
+                "sqlite+x:///a", "sqlite:///a?b"):
+        with pytest.raises(ValueError, match="expected "):
+            connect(url)
 
 
 # The package

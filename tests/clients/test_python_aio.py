@@ -11,8 +11,9 @@ import pytest
 import redis
 import redis.asyncio
 from eventually import wait_until_async
-from harness import HOST, PATIENCE
-from python_package import LIMITS, bad_arguments
+from harness import PATIENCE
+from python_package import LIMITS, bad_arguments, new_file
+from subject import url_of
 
 import tickwheel
 import tickwheel.aio
@@ -31,8 +32,8 @@ def in_a_loop(test):
 class Place:
     """A client of the server, a queue of it, and workers, which are made in the event loop of a test."""
 
-    def __init__(self, server, queue, **options):
-        self.client = redis.asyncio.Redis(host=HOST, port=server.port, **options)
+    def __init__(self, url, queue, **options):
+        self.client, self.in_file = tickwheel.aio.connect(url, **options), url.startswith("sqlite:")
         self.work = Queue(self.client, queue)
         self.key, self.runs = queue, []
 
@@ -49,12 +50,19 @@ class Place:
             run.cancel()
         await asyncio.gather(*self.runs, return_exceptions=True)
         await self.client.close()
-        await self.client.connection_pool.disconnect()
+        if not self.in_file:
+            await self.client.connection_pool.disconnect()
 
 
-@pytest.fixture(params=[False, True], ids=["bytes", "str"])
-def place(common, queue, request):
-    return functools.partial(Place, common, queue, decode_responses=request.param)
+@pytest.fixture(params=["bytes", "str", "file"])
+def place(queue, request, tmp_path):
+    if request.param == "file":
+        return functools.partial(Place, new_file(tmp_path), queue)
+    return functools.partial(Place, url_of(request.getfixturevalue("common")), queue,
+                             decode_responses=request.param == "str")
+
+
+at_server = pytest.mark.parametrize("place", ["bytes", "str"], indirect=True)
 
 
 def names():
@@ -63,18 +71,21 @@ def names():
 
 
 @in_a_loop
-async def test_the_calls_of_a_queue(place):
+async def test_the_calls_of_a_queue(place, tmp_path):
     async with place() as here:
         work = here.work
-        assert await work.put("a", ["x", b"\xff"], at=4e9, tries=2, backoff=(1, 2, 3)) == "a"
+        many = [] if here.in_file else [b"\xff"]
+        assert await work.put("a", ["x", *many], at=4e9, tries=2, backoff=(1, 2, 3)) == "a"
         assert await work.put("a", "y", delay=1, only="nx") is None
         task = await work.get("a")
-        assert task.payload == (b"x", b"\xff") and task.due == 4e9 and await work.get("none") is None
+        assert task.payload == (b"x", *many) and task.due == 4e9 and await work.get("none") is None
         assert await work.move("a", delay=60) is True and await work.move("none", delay=1) is None
         assert await work.count() == 1 and (await work.next())[0] == "a"
         assert [id async for id, _ in work.scan("?")] == ["a"]
-        assert await work.pause() is True and await work.resume() is True
-        assert await work.promote("a") is True and await work.promote_all() == 0
+        if not here.in_file:
+            assert await work.pause() is True and await work.resume() is True
+            assert await work.promote("a") is True and await work.promote_all() == 0
+        assert await work.move("a", delay=0) is True
         assert (await work.get("a")).state == "ready"
         job = (await here.client.execute_command("TW.TAKE", 1, here.key, "LEASE", 9999, "BLOCK", 9999,
                                                  NEVER_DECODE=True))[0]
@@ -87,10 +98,12 @@ async def test_the_calls_of_a_queue(place):
             with pytest.raises((TypeError, ValueError)) as error:
                 await call()
             assert said in str(error.value)
-        with pytest.raises(TypeError, match="expected one of redis.asyncio"):
-            Queue(redis.Redis(), work.key)
+        for other in (redis.Redis(), tickwheel.connect(new_file(tmp_path))):
+            with pytest.raises(TypeError, match="expected one of redis.asyncio, or of tickwheel.aio.connect"):
+                Queue(other, work.key)
 
 
+@at_server
 @in_a_loop
 async def test_a_transaction(place):
     async with place() as here:
@@ -216,6 +229,7 @@ async def test_many_jobs_at_once(place):
         assert await run == Counts(done=100)
 
 
+@at_server
 @in_a_loop
 async def test_wrong_handlers_and_errors_that_stay(place, caplog):
     caplog.set_level(logging.INFO, logger="tickwheel")
@@ -239,7 +253,7 @@ async def test_wrong_handlers_and_errors_that_stay(place, caplog):
 
 async def beyond(server, queue, limit):
     """A worker waits for a task for longer than its client waits for replies."""
-    async with Place(server, queue, socket_timeout=limit, max_connections=1) as here:
+    async with Place(url_of(server), queue, socket_timeout=limit, max_connections=1) as here:
         worker = Worker(here.client)
 
         @worker.task(queue)

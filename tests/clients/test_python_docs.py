@@ -11,7 +11,7 @@ import pytest
 import redis
 import redis.asyncio
 from harness import HOST, PATIENCE, ROOT, Fleet
-from python_package import emptied
+from python_package import emptied, new_file
 
 import tickwheel
 import tickwheel.aio
@@ -29,6 +29,8 @@ def blocks():
 def empty(port, worker):
     """Waits until the queues of a worker have no task."""
     client = redis.Redis(host=HOST, port=port)
+    if isinstance(worker._settings.client, tickwheel.File):
+        client = worker._settings.client
     for key in worker._settings.handlers:
         emptied(tickwheel.Queue(client, key))
     client.close()
@@ -69,7 +71,9 @@ def ready(code, ports):
     return code.replace("await worker.run()", "await run_async(worker)").replace("worker.run()", "run(worker)")
 
 
-def test_the_page(ports):
+def test_the_page(ports, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    new_file(tmp_path, "shop.db")
     space = {"run": lambda worker: run(ports["server"], worker),
              "run_async": lambda worker: run_async(ports["server"], worker), "__name__": "page"}
     said = io.StringIO()
@@ -80,7 +84,8 @@ def test_the_page(ports):
     assert client.hgetall("order:43") == client.hgetall("order:44") == {"state": "expired"}
     assert said.getvalue().splitlines() == [
         "eve 1 no such address", "no address", "True", "Counts(done=0, failed=0, died=0, back=0, not_yours=0)",
-        "Counts(done=1, failed=0, died=0, back=0, not_yours=0)"]
+        "Counts(done=1, failed=0, died=0, back=0, not_yours=0)", "to ann@example.org 1"]
+    assert space["mails"].get("order:47").text == "47"
     for name, key, id in (("shop", "orders", "order:45"), ("cluster", "{shop}:orders", "order:46")):
         works(space[name], key, id)
         space[name].close()

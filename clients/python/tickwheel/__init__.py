@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Delayed and durable tasks in Redis with the module Tickwheel.
+"""Delayed and durable tasks, in Redis with the module Tickwheel or in an SQLite file.
 
-    import redis, tickwheel
+    import tickwheel
 
-    client = redis.Redis()
+    client = tickwheel.connect("redis://localhost:6379")  # or "sqlite:///shop.db"
     orders = tickwheel.Queue(client, "orders")
     orders.put("order:42", "42", delay=1800)
 
@@ -17,12 +17,29 @@
 
 Times and delays are seconds: numbers or timedelta; a moment is Unix seconds or an aware datetime.
 `tickwheel.aio` has the same for asyncio. docs/python.md explains all of it."""
+from typing import Any
+
+import redis
+import redis.sentinel
+
+from . import _connect
 from ._errors import Back, Dead, Retry, WorkerError
+from ._file import File
 from ._tasks import Counts, DeadTask, Job, Task
 from ._words import Backoff
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker",
-           "WorkerError"]
+__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "File", "Job", "Queue", "Retry", "Task", "Worker",
+           "WorkerError", "connect"]
 __version__ = "1.0.0"
+
+
+def connect(url: str, **options: Any) -> Any:
+    """Returns the client of a home of tasks, for Queue and Worker: one of redis-py, or a File.
+
+    `url`: redis://HOST:PORT/DB, rediss:// with TLS, unix:///PATH; redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB,
+    the primary that sentinels name; redis+cluster://HOST:PORT; sqlite:///FILE in the working folder, or
+    sqlite:////FOLDER/FILE. `options` are those of the client's class. Raises ValueError for another url."""
+    return _connect.connect(url, _connect.Kit(File, redis.Redis, redis.RedisCluster, redis.sentinel.Sentinel),
+                            options)

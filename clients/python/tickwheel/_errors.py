@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import sqlite3
 from typing import Iterable, NamedTuple, Optional, Union
 
 import redis.exceptions
@@ -132,6 +133,8 @@ CLASSES = {
 }
 CONNECTION = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError, asyncio.TimeoutError,
               redis.exceptions.RedisClusterException, redis.exceptions.ClusterError)
+FILE = {"database is locked": "BUSY", "database table is locked": "BUSY", "database or disk is full": "MISCONF",
+        "disk I/O error": LOST}  # Errors of SQLite that pass.
 CODE = re.compile(r"[A-Z]{2,}\b")
 
 ADVICE = {
@@ -154,6 +157,8 @@ def code(error: BaseException) -> str:
         return code(inner)  # Of a connection that was refused while it began.
     if isinstance(error, CONNECTION):
         return LOST
+    if isinstance(error, sqlite3.Error):
+        return FILE.get(str(error), "ERR")
     found = CODE.match(str(error)) if isinstance(error, redis.exceptions.ResponseError) else None
     return found[0] if found else "ERR"
 

@@ -8,13 +8,14 @@ import contextlib
 import inspect
 import socket
 import threading
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import redis
 from redis.cluster import RedisCluster
 from redis.sentinel import SentinelConnectionPool
 
 from . import _errors
+from ._file import File, FileLink
 from ._words import Value
 
 PATIENCE = 5.0  # Seconds for a command that does not block, if the client has no shorter socket_timeout.
@@ -47,8 +48,8 @@ def check_client(client: Any, asyncio: bool) -> None:
         raise TypeError(f"client is {client!r}: expected a client of redis-py")
     if not asyncio and inspect.iscoroutinefunction(send):
         raise TypeError(f"client is {client!r}: expected one that is not of redis.asyncio, or tickwheel.aio")
-    if asyncio and isinstance(client, (redis.Redis, RedisCluster)):
-        raise TypeError(f"client is {client!r}: expected one of redis.asyncio")
+    if asyncio and isinstance(client, (redis.Redis, RedisCluster, File)):
+        raise TypeError(f"client is {client!r}: expected one of redis.asyncio, or of tickwheel.aio.connect")
 
 
 def check_role(pool: Any) -> None:
@@ -221,7 +222,9 @@ def groups(client: Any, keys: Sequence[str]) -> List[List[str]]:
     return list(by_slot.values())
 
 
-def link(client: Any, keys: Sequence[str], lease_s: float, block_s: float) -> Link:
+def link(client: Any, keys: Sequence[str], lease_s: float, block_s: float) -> Union[Link, FileLink]:
+    if isinstance(client, File):
+        return FileLink(client)
     if isinstance(client, RedisCluster):
         return ClusterLink(client, keys[0], lease_s, block_s)
     return Link(client, lease_s, block_s)

@@ -2,8 +2,10 @@
 """A queue without its client's way to send: the part that threads and asyncio share."""
 from __future__ import annotations
 
+import sqlite3
 from typing import Any, Optional, Tuple, TypeVar
 
+from ._file import Within
 from ._links import check_client
 from ._words import (CENTURY_MS, MOST_TIMES, MOST_TRIES, Id, Moment, Payload, Seconds, Words,
                      backoff_words, encoded, late_words, milliseconds, one_of, payload_words, when, whole)
@@ -15,6 +17,8 @@ class QueueBase:
     _asyncio = False
 
     def __init__(self, client: Any, key: Id) -> None:
+        if isinstance(client, sqlite3.Connection):
+            client = Within(client)
         check_client(client, asyncio=self._asyncio)
         encoded(key, "key")
         self.client, self.key = client, key

@@ -43,7 +43,7 @@ class Settings:
         self.handlers: Dict[str, Any] = {}
         self.cluster = hasattr(client, "get_node_from_key")
         if not self.cluster:
-            _links.check_role(client.connection_pool)
+            _links.check_role(getattr(client, "connection_pool", None))
 
     def add(self, handler: Any, queues: Any) -> None:
         if not queues:

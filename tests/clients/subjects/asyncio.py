@@ -44,7 +44,7 @@ def client_of(arguments):
         return sentinel.master_for(arguments.service)
     if arguments.cluster:
         return redis.asyncio.RedisCluster.from_url(arguments.url, socket_timeout=1)
-    return redis.asyncio.Redis.from_url(arguments.url)
+    return tickwheel.aio.connect(arguments.url)
 
 
 async def work(arguments):

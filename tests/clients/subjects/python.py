@@ -108,7 +108,7 @@ def client_of(arguments):
         return sentinel.master_for(arguments.service)
     if arguments.cluster:
         return redis.RedisCluster.from_url(arguments.url, socket_timeout=1)
-    return redis.Redis.from_url(arguments.url)
+    return tickwheel.connect(arguments.url)
 
 
 def stopped(counts):

@@ -14,11 +14,24 @@
 
     asyncio.run(main())
 """
+from typing import Any
+
+import redis.asyncio
+import redis.asyncio.sentinel
+
+from .. import _connect
 from .._errors import Back, Dead, Retry, WorkerError
 from .._tasks import Counts, DeadTask, Job, Task
 from .._words import Backoff
+from ._file import File
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker",
-           "WorkerError"]
+__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "File", "Job", "Queue", "Retry", "Task", "Worker",
+           "WorkerError", "connect"]
+
+
+def connect(url: str, **options: Any) -> Any:
+    """Returns a client of redis.asyncio, or a File; see tickwheel.connect."""
+    kit = _connect.Kit(File, redis.asyncio.Redis, redis.asyncio.RedisCluster, redis.asyncio.sentinel.Sentinel)
+    return _connect.connect(url, kit, options)

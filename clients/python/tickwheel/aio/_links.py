@@ -14,6 +14,7 @@ from redis.asyncio.sentinel import SentinelConnectionPool
 from .. import _errors
 from .._links import address_in, check_role, settings_of, timeouts
 from .._words import Value
+from ._file import File, FileLink
 
 
 CALLS = 16  # Results and heartbeats on their way at once, each on a connection of its own.
@@ -180,7 +181,9 @@ def groups(client: Any, keys: Sequence[str]) -> List[List[str]]:
 
 
 def link(client: Any, keys: Sequence[str], lease_s: float, block_s: float,
-         finding: asyncio.Lock) -> Union[Link, ClusterLink]:
+         finding: asyncio.Lock) -> Union[Link, ClusterLink, FileLink]:
+    if isinstance(client, File):
+        return FileLink(client)
     if isinstance(client, RedisCluster):
         return ClusterLink(client, keys[0], lease_s, block_s, finding)
     return Link(client, lease_s, block_s)

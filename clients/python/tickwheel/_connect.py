@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""The address of a home of tasks, as a URL."""
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple, Tuple
+from urllib.parse import unquote, urlsplit
+
+SENTINEL_PORT = 26379
+PATIENCE_S = 5.0  # A node or a sentinel that hangs is left for another one.
+SCHEMES = ("redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster or sqlite, "
+           "and :// behind it")
+
+
+class Kit(NamedTuple):
+    """The classes of clients: those for threads, or those for asyncio."""
+    file: Any
+    server: Any
+    cluster: Any
+    sentinel: Any
+
+
+def place_of(text: str) -> Tuple[str, int]:
+    """Reads HOST, HOST:PORT or [IPV6]:PORT."""
+    one = urlsplit("//" + text)
+    return one.hostname or "127.0.0.1", one.port or SENTINEL_PORT
+
+
+def user_of(text: str) -> Dict[str, Any]:
+    """Reads USER or USER:PASSWORD."""
+    parts = [unquote(part) for part in text.split(":", 1)]
+    return {name: part for name, part in zip(("username", "password"), parts) if part}
+
+
+def primary(address: str, tls: Dict[str, bool], kit: Kit, options: Dict[str, Any]) -> Any:
+    """Returns the client for the primary of a service that sentinels name."""
+    places, _, path = address.partition("/")
+    name, _, db = path.partition("/")
+    user, _, places = places.rpartition("@")
+    if not name or not places:
+        raise ValueError("the url names no service: expected redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB")
+    settings: Dict[str, Any] = {"socket_timeout": PATIENCE_S, **tls}
+    found = kit.sentinel([place_of(one) for one in places.split(",")],
+                         sentinel_kwargs={**settings, **options.pop("sentinel_kwargs", {})})
+    return found.master_for(unquote(name), **{**settings, **user_of(user), "db": int(db or 0), **options})
+
+
+def connect(url: str, kit: Kit, options: Dict[str, Any]) -> Any:
+    scheme, _, address = url.partition("://")
+    kind, _, way = scheme.partition("+")
+    if scheme == "sqlite":
+        if not address.startswith("/") or len(address) < 2 or "?" in address:
+            raise ValueError(f"url is {url!r}: expected sqlite:///FILE, or sqlite:////FOLDER/FILE")
+        return kit.file(unquote(address[1:]), **options)
+    if kind in ("redis", "rediss") and way == "sentinel":
+        return primary(address, {"ssl": True} if kind == "rediss" else {}, kit, dict(options))
+    if kind in ("redis", "rediss") and way == "cluster":
+        return kit.cluster.from_url(f"{kind}://{address}", **{"socket_timeout": PATIENCE_S, **options})
+    if scheme in ("redis", "rediss", "unix") and address:
+        return kit.server.from_url(url, **options)
+    raise ValueError(f"the url's scheme is {scheme!r}: expected {SCHEMES}")

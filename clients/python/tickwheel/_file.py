@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""The other home of tasks: an SQLite file, by plain SQL (docs/store.md). A File is a client that knows the
+commands of the module, so queues and workers are the same in both homes."""
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sqlite3
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ._words import PAGE, Value, Words, encoded
+
+POLL_S = 0.01  # A change by others is seen after so long.
+COLUMNS = {"EVERY": "every_ms", "TIMES": "times", "MISSED": "missed", "MAXLATE": "max_late_ms",
+           "TRIES": "tries", "JITTER": "jitter"}
+CONDITIONS = ("NX", "XX", "GT", "LT")
+EXTENSION = "tickwheel_sqlite"
+MOST = 1000  # tasks of a take
+ELSEWHERE = "{}: a file has no such statement; `tickwheel tasks --store FILE` has promote, pause and resume"
+
+# The states are those of tw_list. A program has the task if run is 0, and else a run of the file.
+TASK = """
+    SELECT due_ms AS due, lapses, every_ms AS every,
+        CASE times WHEN 0 THEN -1 ELSE times END AS times, coalesce(missed, 'coalesce') AS missed,
+        missed_periods AS "missed-periods", coalesce(max_late_ms, -1) AS "max-late", replaced > 0 AS replaced,
+        max(attempt, replaced) AS attempt, coalesce(error, '') AS error, coalesce(worker, '') AS worker,
+        CASE WHEN replaced <> 0 AND run = 0 THEN place_ms ELSE next_ms END AS next, payload,
+        CASE WHEN dead_ms IS NOT NULL THEN 'dead'
+             WHEN replaced <> 0 AND run = 0 OR run <> 0 AND run = (SELECT m.run FROM tw_meta m) THEN 'leased'
+             WHEN next_ms <= ? THEN 'ready' ELSE 'waiting' END AS state
+    FROM tw_task LEFT JOIN tw_lease USING (queue, id) WHERE queue = ? AND id = ?"""
+
+# The next time at which a take may find something: also the end of a lease.
+NEXT_PLACE = """
+    SELECT min(place_ms) FROM tw_task INDEXED BY tw_order WHERE queue = ? AND dead_ms IS NULL AND run = 0
+        AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)
+        AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"""
+
+REPLAY = """
+    INSERT INTO tw_put(queue, id, due_ms, payload, tries, backoff_ms, factor, backoff_max_ms, jitter,
+        max_late_ms)
+    SELECT queue, id, ?, payload, tries, backoff_ms, factor, backoff_max_ms, jitter, max_late_ms
+    FROM tw_task WHERE queue = ? AND id = ? AND dead_ms IS NOT NULL RETURNING id"""
+
+
+def now_ms() -> int:
+    """Returns Unix time in ms, rounded up, so that nothing is early."""
+    return -(-time.time_ns() // 1000000)
+
+
+def blob(value: Value) -> bytes:
+    """Returns a payload as redis-py would send it."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+
+
+def time_of(words: Words) -> int:
+    """Returns the time of `IN ms` or `AT ms`; now without them."""
+    if not words:
+        return now_ms()
+    return int(words[1]) + (now_ms() if words[0] == "IN" else 0)
+
+
+class File:
+    """The queues of an SQLite file, for any thread: the `client` of Queue and Worker. Each thread has its own
+    connection. A file without the tables gets them by the extension tickwheel_sqlite. `timeout`: seconds that
+    a call waits while others write. Raises the errors of sqlite3."""
+
+    def __init__(self, path: str, timeout: float = 5.0) -> None:
+        self.path, self.timeout, self._own = path, timeout, threading.local()
+        self._commands: Dict[str, Callable[..., Any]] = {
+            "TW.PUT": self._put, "TW.CANCEL": self._cancel, "TW.MOVE": self._move, "TW.GET": self._get,
+            "TW.LEN": self._len, "TW.NEXT": self._next, "TW.SCAN": self._scan, "TW.DEAD": self._dead,
+            "TW.REPLAY": self._replay, "TW.PURGE": self._purge, "TW.ACK": self._ack, "TW.NACK": self._nack,
+            "TW.TOUCH": self._touch, "TW.TAKE": lambda *words: FileLink(self).take(["TW.TAKE", *words])}
+        self._install(self.connection())
+
+    def __repr__(self) -> str:
+        return f"<File {self.path}>"
+
+    def connection(self) -> sqlite3.Connection:
+        """Returns this thread's connection."""
+        made: Optional[sqlite3.Connection] = getattr(self._own, "connection", None)
+        if made is None:
+            made = self._own.connection = sqlite3.connect(self.path, self.timeout, isolation_level=None)
+        return made
+
+    def close(self) -> None:
+        """Closes this thread's connection. Those of other threads end with their threads."""
+        self.connection().close()
+        self._own.connection = None
+
+    def execute_command(self, *words: Any, **_: Any) -> Any:
+        """Does a command of the module (docs/redis.md), and returns its reply as redis-py does."""
+        name = str(words[0]).upper()
+        if name not in self._commands:
+            raise NotImplementedError(ELSEWHERE.format(name))
+        return self._commands[name](*words[1:])
+
+    @staticmethod
+    def _install(db: sqlite3.Connection) -> None:
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'tw_put'").fetchone():
+            return
+        try:
+            db.enable_load_extension(True)
+            db.load_extension(EXTENSION)
+            db.execute("SELECT tw_install()").fetchone()
+        except (AttributeError, sqlite3.OperationalError) as error:
+            raise sqlite3.OperationalError(
+                f"the file has no tables of Tickwheel, and the extension {EXTENSION} cannot make them "
+                f"({error}): `tickwheel put --store FILE </dev/null` does") from error
+        finally:
+            with contextlib.suppress(AttributeError):
+                db.enable_load_extension(False)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Commits at the end, or rolls back after an error."""
+        db = self.connection()
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield db
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+    def _rows(self, statement: str, *values: Any) -> List[Any]:
+        return self.connection().execute(statement, values).fetchall()
+
+    # Tasks
+
+    def _put(self, key: str, id: Any, *words: Value) -> Optional[bytes]:
+        row: Dict[str, Any] = {"queue": key, "id": secrets.token_hex(8).encode() if id == "*" else encoded(id)}
+        conditions, rest = [], iter(words)
+        for word in rest:
+            if word in ("IN", "AT"):
+                row["due_ms"] = time_of([word, next(rest)])
+            elif word in CONDITIONS or word == "KEEPDUE":
+                conditions.append(str(word))
+            elif word == "BACKOFF":
+                row["backoff_ms"], row["factor"], row["backoff_max_ms"] = next(rest), next(rest), next(rest)
+            elif word == "PAYLOAD":
+                values = list(rest)
+                if len(values) != 1:
+                    raise ValueError(f"payload has {len(values)} values: expected one, as this home is a file")
+                row["payload"] = blob(values[0])
+            else:
+                row[COLUMNS[str(word)]] = next(rest)
+        if "missed" in row:
+            row["missed"] = str(row["missed"]).lower()
+        row["condition"] = " ".join(sorted(conditions)) or None
+        names, places = ", ".join(row), ", ".join("?" * len(row))
+        found = self._rows(f"INSERT INTO tw_put({names}) VALUES ({places}) RETURNING id", *row.values())
+        return row["id"] if found else None
+
+    def _state(self, key: str, id: bytes) -> Optional[str]:
+        found = self._told(key, id)
+        return None if found is None else str(found["state"])
+
+    def _cancel(self, key: str, *ids: bytes) -> List[int]:
+        with self.transaction() as db:
+            states = [self._state(key, encoded(id)) for id in ids]
+            db.executemany("INSERT INTO tw_cancel(queue, id) VALUES (?, ?)", [(key, encoded(id)) for id in ids])
+        return [0 if state is None else 2 if state == "leased" else 1 for state in states]
+
+    def _move(self, key: str, id: bytes, how: str, ms: int, only: Optional[str] = None) -> Optional[int]:
+        with self.transaction():
+            if self._state(key, id) is None:
+                return None
+            return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
+                                  " RETURNING id", key, id, time_of([how, ms]), only))
+
+    def _told(self, key: str, id: bytes) -> Optional[Dict[str, Any]]:
+        at = self.connection().execute(TASK, (now_ms(), key, id))
+        for row in at:
+            told = dict(zip([column[0] for column in at.description], row))
+            payload = b"" if told["payload"] is None else blob(told["payload"])
+            return {**told, "payload": [payload], "remaining": max(0, told["next"] - now_ms()),
+                    "kind": "workers", "target": "", "maxlen": 0}
+        return None
+
+    def _get(self, key: str, *ids: Any) -> List[Optional[Dict[str, Any]]]:
+        return [self._told(key, encoded(id)) for id in ids]
+
+    def _len(self, key: str) -> int:
+        return int(self._rows("SELECT count(*) FROM tw_task WHERE queue = ? AND dead_ms IS NULL", key)[0][0])
+
+    def _next(self, key: str) -> Optional[Tuple[bytes, int]]:
+        found: List[Tuple[bytes, int]] = self._rows(
+            "SELECT id, next_ms FROM tw_task INDEXED BY tw_order WHERE queue = ? AND dead_ms IS NULL"
+            " AND replaced = 0 AND run = 0 AND next_ms > ? ORDER BY place_ms, seq LIMIT 1", key, now_ms())
+        return found[0] if found else None
+
+    def _scan(self, key: str, cursor: int, _: str, count: int, *match: Any) -> Tuple[int, List[Any]]:
+        pattern = match[1].decode() if match else "*"
+        found = self._rows("SELECT seq, id, due_ms, CAST(id AS TEXT) GLOB ? FROM tw_task"
+                           " WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
+                           pattern, key, int(cursor), int(count))
+        last = found[-1][0] if len(found) == int(count) else 0
+        return last, [value for _, id, due_ms, good in found if good for value in (id, due_ms)]
+
+    # Dead tasks
+
+    def _dead(self, key: str, _: str, count: int, *after: Any) -> List[Any]:
+        died, seq = -1, -1
+        if after:
+            found = self._rows("SELECT dead_ms, seq FROM tw_task WHERE queue = ? AND id = ?"
+                               " AND dead_ms IS NOT NULL", key, encoded(after[1]))
+            if not found:
+                raise sqlite3.IntegrityError("AFTER: expected the id of a dead task")
+            died, seq = found[0]
+        return self._rows("SELECT id, due_ms, dead_ms, attempt, coalesce(error, ''), lapses FROM tw_task"
+                          " WHERE queue = ? AND dead_ms IS NOT NULL AND (dead_ms, seq) > (?, ?)"
+                          " ORDER BY dead_ms, seq LIMIT ?", key, died, seq, int(count))
+
+    def _each_dead(self, statement: str, key: str, chosen: Sequence[Any], *first: Any) -> int:
+        """Runs a statement for a dead task, `IDS 1 id`, or for a page of them, `ALL`. Returns their number."""
+        with self.transaction() as db:
+            ids = [encoded(chosen[2])] if chosen[0] == "IDS" else [row[0] for row in self._dead(key, "", PAGE)]
+            return sum(len(db.execute(statement, (*first, key, id)).fetchall()) for id in ids)
+
+    def _replay(self, key: str, *words: Any) -> int:
+        chosen = 1 if words[0] == "ALL" else 3
+        return self._each_dead(REPLAY, key, words, time_of(list(words[chosen:])))
+
+    def _purge(self, key: str, *words: Any) -> int:
+        return self._each_dead("INSERT INTO tw_cancel(queue, id) SELECT queue, id FROM tw_task"
+                               " WHERE queue = ? AND id = ? AND dead_ms IS NOT NULL RETURNING id", key, words)
+
+    # Attempts
+
+    def take(self, name: str, keys: Sequence[str], worker: str, lease_ms: int, count: int) -> List[Any]:
+        """Takes tasks of the first queue that has some, as the take of this random name. After an error the
+        same name finds what was taken."""
+        with self.transaction() as db:
+            while True:
+                dropped = db.execute("SELECT dropped FROM tw_meta").fetchone()
+                for key in keys:
+                    db.execute("INSERT INTO tw_take(queue, take, worker, lease_ms, count)"
+                               " VALUES (?, ?, ?, ?, ?)", (key, name, worker, lease_ms, min(count, MOST)))
+                found = self._rows("SELECT queue, id, token, due_ms, attempt, payload, missed_periods"
+                                   " FROM tw_taken WHERE take = ?", name)
+                if found or db.execute("SELECT dropped FROM tw_meta").fetchone() == dropped:
+                    return [[*row[:5], [b"" if row[5] is None else blob(row[5])], row[6]] for row in found]
+
+    def place_ms(self, keys: Sequence[str]) -> float:
+        """Returns the next time at which a take of these queues may find something."""
+        places = [self._rows(NEXT_PLACE, key)[0][0] for key in keys]
+        return min((place for place in places if place is not None), default=float("inf"))
+
+    def version(self) -> Any:
+        """Returns a number that changes when another connection changes the file."""
+        return self._rows("PRAGMA data_version")
+
+    def _ack(self, key: Any, id: Any, token: str) -> int:
+        return len(self._rows("INSERT INTO tw_ack(queue, id, token) VALUES (?, ?, ?) RETURNING id",
+                              *named(key, id), token))
+
+    def _touch(self, key: Any, id: Any, token: str, _: str, lease_ms: int) -> Optional[int]:
+        found = self._rows("INSERT INTO tw_touch(queue, id, token, lease_ms) VALUES (?, ?, ?, ?) RETURNING id",
+                           *named(key, id), token, lease_ms)
+        return now_ms() + lease_ms if found else None
+
+    def _nack(self, key: Any, id: Any, token: str, *words: Any) -> Optional[int]:
+        """Returns 0 if the task, or its period, is dead now; None if the token is no good."""
+        how, error, at, ms, rest = "failed", None, False, None, iter(words)
+        for word in rest:
+            if word in ("BACK", "DEAD"):
+                how = str(word).lower()
+            elif word == "ERROR":
+                error = blob(next(rest)).decode("utf-8", "replace")
+            else:
+                at, ms = word == "AT", int(next(rest))
+        with self.transaction():
+            last = self._rows("SELECT replaced <= 0 AND (? = 'dead' OR attempt - lapses >= coalesce(tries,"
+                              " (SELECT m.tries FROM tw_meta m))) FROM tw_task WHERE queue = ? AND id = ?",
+                              how, *named(key, id))
+            if not self._rows("INSERT INTO tw_nack(queue, id, token, how, error, in_ms) VALUES (?, ?, ?, ?,"
+                              " ?, max(0, ? - ? * (SELECT clock FROM tw_clock))) RETURNING id",
+                              *named(key, id), token, how, error, ms, at):
+                return None
+        return 0 if how != "back" and last[0][0] else 1
+
+
+class Within(File):
+    """The queues of the file that a connection of the caller has open, in the caller's transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        super().__init__("a connection of the caller")
+
+    def connection(self) -> sqlite3.Connection:
+        return self._connection
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        yield self._connection
+
+
+def named(key: Any, id: Any) -> Tuple[str, bytes]:
+    return key.decode() if isinstance(key, bytes) else key, encoded(id)
+
+
+class FileLink:
+    """A worker's way to a file; tickwheel._links has the ways to servers. One thread calls take()."""
+    generation = 0
+
+    def __init__(self, file: File) -> None:
+        self.file, self.stopped = file, threading.Event()
+        self.name = secrets.token_hex(16)
+
+    def take(self, words: Sequence[Any]) -> List[Any]:
+        """Does TW.TAKE: waits for at most BLOCK ms until there are tasks, or for unblock()."""
+        last = 2 + int(words[1])
+        keys = [named(key, b"")[0] for key in words[2:last]]
+        given = dict(zip(words[last::2], words[last + 1::2]))
+        end, seen, place_ms = time.monotonic() + int(given.get("BLOCK", 0)) / 1000, None, 0.0
+        while not self.stopped.is_set():
+            version, looked = self.file.version(), seen is not None
+            if version != seen and looked:
+                place_ms = self.file.place_ms(keys)
+            if place_ms <= now_ms():
+                found = self._take(keys, given)
+                if found:
+                    return found
+                place_ms = self.file.place_ms(keys)
+            seen = version
+            wait_s = min(POLL_S, end - time.monotonic(), max(0.001, (place_ms - now_ms()) / 1000))
+            if wait_s <= 0 or self.stopped.wait(wait_s):
+                break
+        return []
+
+    def _take(self, keys: List[str], given: Dict[str, Any]) -> List[Any]:
+        found = self.file.take(self.name, keys, str(given.get("NAME", "")), int(given["LEASE"]),
+                               int(given.get("COUNT", 1)))
+        self.name = secrets.token_hex(16)
+        return found
+
+    def call(self, words: Sequence[Any]) -> Any:
+        return self.file.execute_command(*words)
+
+    def leave(self) -> None:
+        """A connection to a file does not break."""
+
+    def renew(self, error: BaseException, generation: int) -> None:
+        """A file stays where it is."""
+
+    def unblock(self) -> bool:
+        """Ends take(), for good."""
+        self.stopped.set()
+        return True
+
+    hang_up = unblock
+
+    def close(self) -> None:
+        """The connections end with their threads."""
