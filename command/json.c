@@ -27,8 +27,10 @@ static char *hex_of(struct tw_bytes bytes)
 void json_put_bytes(json_t *object, const char *name, struct tw_bytes bytes)
 {
     char in_hex[32], *hex;
-    if (bytes.data == NULL)
+    if (bytes.data == NULL) {
+        json_object_set_new(object, name, json_null());
         return;
+    }
     if (tw__is_utf8(bytes.data, bytes.size)) {
         json_object_set_new(object, name, json_stringn(bytes.data, bytes.size));
         return;

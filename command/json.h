@@ -16,7 +16,7 @@
 json_t *json_number(uint64_t value);
 
 /* Adds bytes as a text, or with a name that ends in _hex in hexadecimal, if they are not UTF-8. Data of
- * NULL adds nothing. */
+ * NULL adds null. */
 void json_put_bytes(json_t *object, const char *name, struct tw_bytes bytes);
 
 /* Writes the object as a line of compact JSON, and releases it. Returns false if there is no memory. */

@@ -26,8 +26,8 @@ type Task struct {
 	ID        string
 	Due       time.Time     // The same in each attempt.
 	Remaining time.Duration // Until Next; 0 if that time has passed.
-	Every     time.Duration // Between two periods; 0: the task does not repeat.
-	Times     int64         // Calls left; -1: for ever.
+	Every     time.Duration // Between two periods; 0: the task runs once.
+	Times     int64         // Calls left; -1: no end.
 	Target    string        // The Stream or List of a task of TW.SEND; empty for a task for workers.
 	Kind      string        // "workers"; of a task of TW.SEND "stream", "list" or "list left".
 	MaxLen    int64         // MAXLEN of a task for a Stream; 0: none.
@@ -62,6 +62,14 @@ func (r *reader) int(value interface{}) int64 {
 	n, err := redis.Int64(value, nil)
 	r.note(err)
 	return n
+}
+
+// intOr reads a number that may be absent.
+func (r *reader) intOr(value interface{}, absent int64) int64 {
+	if value == nil {
+		return absent
+	}
+	return r.int(value)
 }
 
 func (r *reader) text(value interface{}) string {
@@ -117,9 +125,6 @@ func parseTask(id string, reply interface{}) (*Task, error) {
 	if read.err != nil {
 		return nil, read.err
 	}
-	if task.State == StateDead {
-		task.Next = time.Time{}
-	}
 	return task, nil
 }
 
@@ -130,13 +135,13 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 	case "remaining":
 		t.Remaining = read.span(value)
 	case "every":
-		t.Every = read.span(value)
+		t.Every = duration(read.intOr(value, 0))
 	case "times":
-		t.Times = read.int(value)
+		t.Times = read.intOr(value, -1)
 	case "maxlen":
-		t.MaxLen = read.int(value)
+		t.MaxLen = read.intOr(value, 0)
 	case "max-late":
-		t.MaxLate = read.span(value)
+		t.MaxLate = duration(read.intOr(value, -1))
 	case "attempt":
 		t.Attempt = int(read.int(value))
 	case "missed-periods":
@@ -146,7 +151,9 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 	case "replaced":
 		t.Replaced = read.int(value) == 1
 	case "next":
-		t.Next = read.time(value)
+		if value != nil { // Dead: it has none.
+			t.Next = read.time(value)
+		}
 	case "payload":
 		t.Payload = read.payload(value)
 	default:

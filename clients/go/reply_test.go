@@ -15,7 +15,7 @@ func bulk(text string) []byte { return []byte(text) }
 
 func TestParseTask(t *testing.T) {
 	reply := values(bulk("due"), int64(5000), bulk("remaining"), int64(math.MaxInt64), bulk("every"), int64(60000),
-		bulk("times"), int64(-1), bulk("target"), bulk(""), bulk("kind"), bulk("workers"), bulk("maxlen"), int64(0),
+		bulk("times"), nil, bulk("target"), bulk(""), bulk("kind"), bulk("workers"), bulk("maxlen"), nil,
 		bulk("missed"), bulk("skip"), bulk("max-late"), int64(7), bulk("attempt"), int64(2), bulk("state"),
 		bulk("leased"), bulk("missed-periods"), int64(3), bulk("lapses"), int64(1), bulk("replaced"), int64(1),
 		bulk("next"), int64(6000), bulk("worker"), bulk("w"), bulk("error"), bulk("no"),

@@ -41,14 +41,15 @@ export type PutOptions = When & {
     /** A task that exists keeps its time, and gets the new payload and options: for tasks that a program puts
      * at each start. Alone, or with nx or xx. */
     keepDue?: boolean;
-    /** ms between two periods of a repeating task. */
-    every?: number;
-    /** The number of calls, with `every`. Default: no limit. */
-    times?: number;
+    /** ms between two periods of a repeating task. null: it runs once. */
+    every?: number | null;
+    /** The number of calls, with `every`. Default, and null: no end. */
+    times?: number | null;
     /** What becomes of periods that were missed. Default: coalesce. */
     missed?: "burst" | "skip" | "coalesce";
-    /** A first attempt that is later by so many ms is not made: the task, or its period, is dropped. */
-    maxLate?: number;
+    /** A first attempt that is later by so many ms is not made: the task, or its period, is dropped. Default, and
+     * null: no limit. */
+    maxLate?: number | null;
     /** Failures until the task is dead, 1 to 1,000,000. Default: the server's setting, 20 unless changed. */
     tries?: number;
     /** The waits between attempts. Default: the server's settings. */
@@ -66,17 +67,18 @@ export interface Task<P extends string | Buffer = string> {
     due: Date;
     /** ms until `next`; 0 if that time has passed. */
     remaining: number;
-    /** ms; 0: the task does not repeat. */
-    every: number;
-    /** Calls left; Infinity: for ever. */
-    times: number;
+    /** ms; null: the task runs once. */
+    every: number | null;
+    /** Calls left; null: no end. */
+    times: number | null;
     target: string;
     kind: "stream" | "list" | "list left" | "workers";
-    maxlen: number;
+    maxlen: number | null;
     missed: "burst" | "skip" | "coalesce";
     /** Further periods for which the call under way stands. */
     missedPeriods: number;
-    maxLate: number;
+    /** ms; null: no limit. */
+    maxLate: number | null;
     /** Attempts that have begun: 0 before the first. */
     attempt: number;
     /** Attempts that have lapsed: their leases ran out. */

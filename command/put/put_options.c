@@ -37,7 +37,7 @@ static const char HELP_HEAD[] =
     "                  the new payload and options. For tasks that a program puts at\n"
     "                  each start. Alone, or with --if nx or xx\n"
     "  --every TIME    repeat the task; WHEN is its first time. At least 1ms\n"
-    "  --times N       with --every, call it N times (default: for ever)\n";
+    "  --times N       with --every, call it N times (default: no end)\n";
 
 static const char HELP_TAIL[] =
     "  --ack           after each commit, print how many lines are in the file so far\n"

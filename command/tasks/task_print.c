@@ -87,10 +87,16 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
 
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 
+/* A number that is absent is null. */
+static void put_if(json_t *object, const char *name, bool there, uint64_t number)
+{
+    json_object_set_new(object, name, there ? json_number(number) : json_null());
+}
+
 static void put_period(json_t *object, const struct tw_store_task *task)
 {
-    json_object_set_new(object, "every_ms", json_number(task->every_ms));
-    json_object_set_new(object, "times", task->times == TW_FOREVER ? json_null() : json_number(task->times));
+    put_if(object, "every_ms", task->every_ms > 0, task->every_ms);
+    put_if(object, "times", task->times != TW_FOREVER, task->times);
     json_object_set_new(object, "missed", json_string(tw__task_missed_name(task->missed)));
     json_object_set_new(object, "missed_periods", json_number(task->missed_periods));
 }
@@ -107,27 +113,22 @@ static void put_waits(json_t *object, const struct tw_store_task *task)
 bool task_print_json(const struct tw_store_task *task, FILE *out)
 {
     json_t *object = json_object();
+    bool dead = task->state == TW_STATE_DEAD;
     json_put_bytes(object, "queue", tw_text(task->queue));
     json_put_bytes(object, "id", task->id);
     json_object_set_new(object, "state", json_string(tw__task_state_name(task->state)));
     json_object_set_new(object, "due_ms", json_number(task->due_ms));
-    json_object_set_new(object, "next_ms",
-                        task->state == TW_STATE_DEAD ? json_null() : json_number(task->next_ms));
+    put_if(object, "next_ms", !dead, task->next_ms);
     json_object_set_new(object, "revision", json_number(task->revision));
     json_object_set_new(object, "attempt", json_number(task->attempt));
     json_object_set_new(object, "lapses", json_number(task->lapses));
     put_waits(object, task);
-    if (task->max_late_ms != TW_FOREVER)
-        json_object_set_new(object, "max_late_ms",
-                            json_number(task->max_late_ms == TW_STORE_ON_TIME ? 0 : task->max_late_ms));
-    if (task->replaced)
-        json_object_set_new(object, "replaced", json_true());
-    if (task->every_ms > 0)
-        put_period(object, task);
-    if (task->state == TW_STATE_DEAD)
-        json_object_set_new(object, "dead_ms", json_number(task->dead_ms));
-    if (task->error != NULL)
-        json_put_bytes(object, "error", tw_text(task->error));
+    put_if(object, "max_late_ms", task->max_late_ms != TW_FOREVER,
+           task->max_late_ms == TW_STORE_ON_TIME ? 0 : task->max_late_ms);
+    json_object_set_new(object, "replaced", json_boolean(task->replaced));
+    put_period(object, task);
+    put_if(object, "dead_ms", dead, task->dead_ms);
+    json_put_bytes(object, "error", task->error != NULL ? tw_text(task->error) : (struct tw_bytes){NULL, 0});
     json_put_bytes(object, "payload", task->payload);
     return json_line(object, out);
 }

@@ -27,7 +27,8 @@ static json_t *result_of(const struct tasks *tasks)
 {
     json_t *object = json_object();
     json_put_bytes(object, "queue", tw_text(queue_of(tasks)));
-    json_put_bytes(object, "id", tasks->options->id);
+    if (tasks->options->id.data != NULL)
+        json_put_bytes(object, "id", tasks->options->id);
     return object;
 }
 

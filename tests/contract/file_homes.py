@@ -392,9 +392,9 @@ class Command(Looks, Store):
         for task in self.see_all():
             if task["id"] == name:
                 next_ms = None if task["next_ms"] is None else task["next_ms"] - BEGIN
-                return {**task, "due": task["due_ms"] - BEGIN, "next": next_ms, "every": task.get("every_ms"),
-                        "missed-periods": task.get("missed_periods"),
-                        "maxlate": str(task["max_late_ms"]) if "max_late_ms" in task else None,
+                return {**task, "due": task["due_ms"] - BEGIN, "next": next_ms, "every": task["every_ms"],
+                        "missed-periods": task["missed_periods"],
+                        "maxlate": None if task["max_late_ms"] is None else str(task["max_late_ms"]),
                         "backoff": show_wait(task["backoff_ms"], task["factor"], task["backoff_max_ms"]),
                         "jitter": str(task["jitter"])}
         return None

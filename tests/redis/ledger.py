@@ -122,8 +122,8 @@ class Look:
 
     def __init__(self, flat):
         told = as_map(flat)
-        self.due, self.every, self.times = told["due"], told["every"], told["times"]
-        self.stage, self.at = told["state"], told["next"]
+        self.due, self.every, self.times = told["due"], told["every"] or 0, told["times"]
+        self.stage, self.at = told["state"], told["next"] or 0
         self.worker, self.error = told["worker"], told["error"]
         self.payload = told["payload"][0]
         self.begun, self.lapses, self.replaced = told["attempt"], told["lapses"], told.get("replaced", 0)

@@ -19,20 +19,23 @@ function only(value, known) {
     return value === undefined ? [] : [check.oneOf("only", value, known).toUpperCase()];
 }
 
+/** Whether an option has a value: null is none, as in the tasks of Queue.get. */
+const given = (value) => value !== undefined && value !== null;
+
 function repetition({ every, times }) {
-    if (every === undefined) {
-        if (times !== undefined) throw new TypeError(`times is ${check.shown(times)}, and every is missing`);
+    if (!given(every)) {
+        if (given(times)) throw new TypeError(`times is ${check.shown(times)}, and every is missing`);
         return [];
     }
     const words = ["EVERY", String(check.span("every", every, 1))];
-    if (times === undefined || times === Infinity) return words;
+    if (!given(times)) return words;
     return [...words, "TIMES", String(check.integer("times", times, 1, Number.MAX_SAFE_INTEGER))];
 }
 
 function late({ missed, maxLate }) {
     return [
         ...(missed === undefined ? [] : ["MISSED", check.oneOf("missed", missed, ["burst", "skip", "coalesce"])]),
-        ...(maxLate === undefined ? [] : ["MAXLATE", String(check.span("maxLate", maxLate, 0))]),
+        ...(given(maxLate) ? ["MAXLATE", String(check.span("maxLate", maxLate, 0))] : []),
     ];
 }
 

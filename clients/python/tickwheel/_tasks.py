@@ -25,15 +25,15 @@ class Task:
     due: float
     next: Optional[float]  #: when it can be taken next; leased: the end of the lease; dead: None
     remaining: float  #: seconds until `next`; 0 if that has passed
-    every: Optional[float]  #: seconds between two periods; None: it does not repeat
-    times: Optional[int]  #: calls that are left; None: for ever
+    every: Optional[float]  #: seconds between two periods; None: it runs once
+    times: Optional[int]  #: calls that are left; None: no end
     attempt: int  #: attempts that have begun: 0 before the first
     worker: str  #: the worker that has the task, or had it last; empty: none
     error: str  #: the last error; empty: none
     payload: Tuple[bytes, ...]  #: its values
     kind: str  #: workers; or stream, list, list left: a task of TW.SEND
     target: str  #: empty for a task for workers
-    maxlen: Optional[int]
+    maxlen: Optional[int]  #: None: none given
     missed: str  #: burst, skip or coalesce
     max_late: Optional[float]  #: seconds; None: no limit
     missed_periods: int  #: further periods for which the call under way stands
@@ -131,20 +131,23 @@ def told_by(raw: Any) -> Dict[str, Any]:
     return {text(name): value for name, value in pairs}
 
 
+def seconds(ms: Optional[int]) -> Optional[float]:
+    return None if ms is None else ms / 1000
+
+
 def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
     """Returns the reply of TW.GET for one id."""
     if raw[0] is None:
         return None
     told = told_by(raw[0])
     return Task(id=text(id), state=text(told["state"]), due=told["due"] / 1000,
-                next=None if text(told["state"]) == "dead" else told["next"] / 1000,
+                next=seconds(told["next"]),
                 remaining=told["remaining"] / 1000,
-                every=told["every"] / 1000 if told["every"] else None,
-                times=None if told["times"] < 0 else told["times"], attempt=told["attempt"],
+                every=seconds(told["every"]), times=told["times"], attempt=told["attempt"],
                 worker=text(told["worker"]), error=text(told["error"]), payload=values_of(told["payload"]),
-                kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"] or None,
+                kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"],
                 missed=text(told["missed"]),
-                max_late=None if told["max-late"] < 0 else told["max-late"] / 1000,
+                max_late=seconds(told["max-late"]),
                 missed_periods=told["missed-periods"], lapses=told["lapses"], replaced=told["replaced"] == 1)
 
 

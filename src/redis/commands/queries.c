@@ -51,6 +51,16 @@ static void reply_named(RedisModuleCtx *ctx, const char *name, uint64_t number)
     reply_number(ctx, number);
 }
 
+/* A number that is absent is nil. */
+static void reply_if(RedisModuleCtx *ctx, const char *name, bool there, uint64_t number)
+{
+    RedisModule_ReplyWithCString(ctx, name);
+    if (there)
+        reply_number(ctx, number);
+    else
+        RedisModule_ReplyWithNull(ctx);
+}
+
 static void reply_text(RedisModuleCtx *ctx, const char *name, const char *text)
 {
     RedisModule_ReplyWithCString(ctx, name);
@@ -95,12 +105,13 @@ static void reply_attempt(RedisModuleCtx *ctx, const struct tw__redis_task *task
                           uint64_t now_ms)
 {
     struct tw__redis_attempt attempt = tw__redis_task_any_attempt(task);
+    enum tw_state state = state_of(task, next_ms, now_ms);
     reply_named(ctx, "attempt", attempts_begun(task));
     reply_named(ctx, "lapses", attempt.lapses);
     reply_named(ctx, "missed-periods", attempt.has_missed_periods ? attempt.missed_periods : 0);
-    reply_text(ctx, "state", tw__task_state_name(state_of(task, next_ms, now_ms)));
+    reply_text(ctx, "state", tw__task_state_name(state));
     reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__TASK_REPLACED);
-    reply_named(ctx, "next", next_ms);
+    reply_if(ctx, "next", state != TW_STATE_DEAD, next_ms);
     RedisModule_ReplyWithCString(ctx, "worker");
     reply_bytes(ctx, attempt.worker);
     RedisModule_ReplyWithCString(ctx, "error");
@@ -111,21 +122,19 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
 {
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
-    uint64_t times = tw__redis_task_times(task),
+    uint64_t every = tw__redis_task_every(task), times = tw__redis_task_times(task),
              next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms);
     RedisModule_ReplyWithMap(ctx, 18);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
-    reply_named(ctx, "every", tw__redis_task_every(task));
-    RedisModule_ReplyWithCString(ctx, "times");
-    RedisModule_ReplyWithLongLong(ctx, times == TW_FOREVER ? -1 : (long long)times);
+    reply_if(ctx, "every", every > 0, every);
+    reply_if(ctx, "times", times != TW_FOREVER, times);
     RedisModule_ReplyWithCString(ctx, "target");
     reply_bytes(ctx, plan.target);
     reply_text(ctx, "kind", kinds[plan.kind]);
-    reply_named(ctx, "maxlen", plan.maxlen);
+    reply_if(ctx, "maxlen", plan.maxlen > 0, plan.maxlen);
     reply_text(ctx, "missed", tw__task_missed_name((enum tw_missed)plan.missed));
-    RedisModule_ReplyWithCString(ctx, "max-late");
-    RedisModule_ReplyWithLongLong(ctx, plan.max_late_ms == TW_FOREVER ? -1 : (long long)plan.max_late_ms);
+    reply_if(ctx, "max-late", plan.max_late_ms != TW_FOREVER, plan.max_late_ms);
     reply_attempt(ctx, task, next_ms, now_ms);
     reply_payload(ctx, task);
 }
@@ -380,7 +389,7 @@ static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
     reply_named(ctx, "paused", queue->paused);
     reply_named(ctx, "late", late_tasks(ctx, queue, states.ready));
     reply_named(ctx, "held", queue->held);
-    reply_named(ctx, "next", any == 0 ? UINT64_MAX : tw__redis_place_next(queue->queues, task, now_ms));
+    reply_if(ctx, "next", any > 0, any > 0 ? tw__redis_place_next(queue->queues, task, now_ms) : 0);
     reply_oldest_ready(ctx, queue, now_ms);
     reply_named(ctx, "routes", tw__redis_route_count(queue));
     reply_named(ctx, "bytes", queue->bytes);

@@ -41,9 +41,9 @@ test("a task that was put is there with all its fields", async () => {
     assert.ok(due.getTime() >= begin + FAR && due.getTime() <= Date.now() + FAR);
     assert.deepEqual(next, due);
     assert.ok(remaining > FAR - 60000 && remaining <= FAR);
-    assert.deepEqual(task, { id: "a", every: 0, times: 1, target: "", kind: "workers", maxlen: 0, missed: "coalesce",
-        missedPeriods: 0, maxLate: Infinity, attempt: 0, lapses: 0, replaced: false, state: "waiting", worker: "",
-        error: "", payload: ["one", "two"] });
+    assert.deepEqual(task, { id: "a", every: null, times: 1, target: "", kind: "workers", maxlen: null,
+        missed: "coalesce", missedPeriods: 0, maxLate: null, attempt: 0, lapses: 0, replaced: false,
+        state: "waiting", worker: "", error: "", payload: ["one", "two"] });
     assert.equal(await queue.get("b"), null);
     assert.equal(await queue.count(), 1);
 });
@@ -57,7 +57,7 @@ test("options of put", async () => {
         [YEAR_2100, 60000, 3, "skip", 5000]);
     await queue.put("b", "x", { at: YEAR_2100.getTime(), every: 60000, missed: "burst" });
     const { due, times, missed } = await queue.get("b");
-    assert.deepEqual([due, times, missed], [YEAR_2100, Infinity, "burst"]);
+    assert.deepEqual([due, times, missed], [YEAR_2100, null, "burst"]);
 });
 
 test("the words of all options", () => {
@@ -66,7 +66,9 @@ test("the words of all options", () => {
         missed: "burst", tries: 3, backoff: { first: 1, factor: 2.25, max: 9, jitter: 0 } });
     assert.deepEqual(words.map(String), ["TW.PUT", "s", "a", "IN", "5", "NX", "EVERY", "10", "TIMES", "2",
         "MISSED", "burst", "TRIES", "3", "BACKOFF", "1", "2.25", "9", "JITTER", "0", "PAYLOAD", "p", "q"]);
-    assert.deepEqual(queue.putWords(null, "p"), ["TW.PUT", "s", "*", "IN", "0", "PAYLOAD", "p"]);
+    for (const options of [undefined, { every: null, times: null, maxLate: null }])
+        assert.deepEqual(queue.putWords(null, "p", options),
+            ["TW.PUT", "s", "*", "IN", "0", "PAYLOAD", "p"]);
     assert.deepEqual(queue.putWords("a", "p", { keepDue: true, only: "xx" }),
         ["TW.PUT", "s", "a", "IN", "0", "XX", "KEEPDUE", "PAYLOAD", "p"]);
     assert.deepEqual(queue.cancelWords("a", "b"), ["TW.CANCEL", "s", "a", "b"]);

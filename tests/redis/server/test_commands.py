@@ -136,9 +136,9 @@ def test_add_replaces_the_whole_task(r):
     assert add(r, "a", "AT", due, "LIST", target="other", payload=("new",)) == "a"
     assert length(r) == 1
     found = task(r, "s", "a")
-    assert (found["due"], found["every"], found["times"]) == (due, 0, 1)
-    assert (found["target"], found["kind"], found["maxlen"]) == ("other", "list", 0)
-    assert (found["max-late"], found["payload"], found["attempt"]) == (-1, ["new"], 0)
+    assert (found["due"], found["every"], found["times"]) == (due, None, 1)
+    assert (found["target"], found["kind"], found["maxlen"]) == ("other", "list", None)
+    assert (found["max-late"], found["payload"], found["attempt"]) == (None, ["new"], 0)
 
 
 @pytest.mark.parametrize("old,new", [(10, 100000), (100000, 10), (10, 10), (0, 1)])
@@ -221,8 +221,8 @@ def test_defaults(r):
     found = task(r, "s", "a")
     assert {name: found[name]
             for name in ("every", "times", "target", "kind", "maxlen", "missed", "max-late", "attempt")} == {
-                "every": 0, "times": 1, "target": "q", "kind": "stream", "maxlen": 0,
-                "missed": "coalesce", "max-late": -1, "attempt": 0
+                "every": None, "times": 1, "target": "q", "kind": "stream", "maxlen": None,
+                "missed": "coalesce", "max-late": None, "attempt": 0
             }
 
 
@@ -230,7 +230,7 @@ def test_defaults(r):
 def test_every_without_times_is_for_ever(r, every):
     add(r, "a", "EVERY", every)
     found = task(r, "s", "a")
-    assert (found["every"], found["times"]) == (every, -1)
+    assert (found["every"], found["times"]) == (every, None)
 
 
 @pytest.mark.parametrize("times", [1, 2, 2**32, MOST])
@@ -247,7 +247,7 @@ def test_maxlen(r, maxlen):
 
 
 @pytest.mark.parametrize("words,missed,max_late", [
-    ((), "coalesce", -1), (("MISSED", "burst"), "burst", -1), (("MISSED", "SKIP"), "skip", -1),
+    ((), "coalesce", None), (("MISSED", "burst"), "burst", None), (("MISSED", "SKIP"), "skip", None),
     (("MISSED", "coalesce", "MAXLATE", 0), "coalesce", 0), (("MAXLATE", 5000), "coalesce", 5000),
     (("MAXLATE", 3155760000000, "MISSED", "burst"), "burst", 3155760000000)])
 def test_missed_and_max_late(r, words, missed, max_late):

@@ -258,7 +258,7 @@ def test_a_repeating_task_is_due_again_a_period_after_its_last_due_time(r):
 def test_a_repeating_task_without_end(r):
     add(r, "a", "IN", 0, "EVERY", 10)
     wait_until(lambda: r.xlen("q") >= 20)
-    assert task(r, "s", "a")["times"] == -1
+    assert task(r, "s", "a")["times"] is None
     assert r.execute_command("TW.CANCEL", "s", "a") == [1]
     count = r.xlen("q")
     add(r, "after", "IN", 50)
@@ -541,7 +541,7 @@ def test_a_task_dies_after_its_tries(server, r):
     assert dead.dead >= due + 100 + 200, "it waits for 100 ms, then for twice as long"
     found, names = task(r, "s", "a"), ("state", "due", "next", "attempt", "target", "kind", "error", "payload")
     assert [found[name] for name in names] == [
-        "dead", due, 0, 3, "wrong", "stream", dead.error, ["f", "v", "g", "w"]]
+        "dead", due, None, 3, "wrong", "stream", dead.error, ["f", "v", "g", "w"]]
     assert (r.get("wrong"), r.exists("s:dead"), r.execute_command("TW.LEN", "s")) == ("a string", 0, 0)
     assert [server.tw()[name] for name in ("dead", "died", "delivered", "tasks", "held")] == [1, 1, 0, 0, 0]
 

@@ -108,7 +108,7 @@ def test_it_decides_alike_in_a_script_and_in_a_transaction(r):
         pipe.execute_command("TW.PUT", "s", "a", "IN", 5, "KEEPDUE", "PAYLOAD", "2")
         assert pipe.execute() == ["a", 1, "a"]
     found = task(r, "s", "a")
-    assert (found["due"], found["every"], found["payload"]) == (1000 + 2 * HOUR, 0, ["2"])
+    assert (found["due"], found["every"], found["payload"]) == (1000 + 2 * HOUR, None, ["2"])
 
 
 # Counts, events

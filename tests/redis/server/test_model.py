@@ -58,8 +58,9 @@ class Task:
 
     def as_get_tells(self):
         return {
-            "due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
-            "maxlen": self.maxlen, "missed": self.missed, "max-late": self.limit, "attempt": 0, "lapses": 0,
+            "due": self.due, "every": self.every or None, "times": self.times if self.times > 0 else None,
+            "target": self.target, "kind": self.kind, "maxlen": self.maxlen or None, "missed": self.missed,
+            "max-late": self.limit if self.limit >= 0 else None, "attempt": 0, "lapses": 0,
             "missed-periods": 0, "replaced": 0, "next": self.due, "worker": "", "error": "",
             "payload": self.payload
         }
@@ -637,7 +638,8 @@ class Play:
             ready = [sum(task.due <= now for task in there) for now in self.now]
             nexts = [(self.waiting(queue, now) or [[None, -1]])[0][1] for now in self.now]
             assert told["tasks"] == len(there) == told["waiting"] + told["ready"] and told["held"] == 0
-            assert nexts[0] <= told["next"] <= nexts[1] or nexts[1] == -1 and told["next"] in (-1, nexts[0])
+            next_ms = -1 if told["next"] is None else told["next"]
+            assert nexts[0] <= next_ms <= nexts[1] or nexts[1] == -1 and next_ms in (-1, nexts[0])
             assert ready[0] <= told["ready"] <= ready[1]
             assert told["late"] == told["ready"]
             assert told["dead"] == 0 and told["bytes"] > 0

@@ -88,10 +88,24 @@ def test_remaining_is_0_when_late(r):
 
 
 def test_integers_are_integers(server, r):
-    add(r, "a", now_ms() + HOUR)
+    add(r, "a", now_ms() + HOUR, "EVERY", HOUR, "TIMES", 2, "MAXLEN", 5, "MAXLATE", 0)
     found = as_map(Raw(server)("TW.GET", "s", "a")[0])
     assert all(isinstance(found[name], int)
-               for name in ("due", "remaining", "every", "times", "maxlen", "max-late", "attempt"))
+               for name in ("due", "remaining", "every", "times", "maxlen", "max-late", "next", "attempt"))
+
+
+def test_numbers_that_are_absent_are_nil(r):
+    add(r, "once", now_ms() + HOUR)
+    add(r, "endless", now_ms() + HOUR, "EVERY", HOUR)
+    once, endless = task(r, "s", "once"), task(r, "s", "endless")
+    assert [once[name] for name in ("every", "times", "maxlen", "max-late")] == [None, 1, None, None]
+    assert (endless["every"], endless["times"]) == (HOUR, None)
+    r.execute_command("TW.PUT", "w", "a", "IN", 0, "PAYLOAD", "x")
+    [[_, _, token, *_]] = r.execute_command("TW.TAKE", 1, "w", "LEASE", HOUR)
+    r.execute_command("TW.NACK", "w", "a", token, "DEAD")
+    dead = task(r, "w", "a")
+    assert [dead[name] for name in ("state", "next", "error", "target")] == ["dead", None, "", ""]
+    assert info(r, "w")["next"] is None
 
 
 # TW.LEN

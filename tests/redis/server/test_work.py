@@ -955,7 +955,7 @@ def test_only_the_period_of_a_series_dies(r):
     assert nack(r, wait_take(r, "s"), "ERROR", "bad") == 0
     assert tasks(r, "s") == {"a": due + HOUR, f"a@{due}": due}
     found = get(r, f"a@{due}")
-    assert (found["state"], found["payload"], found["every"]) == ("dead", ["one", "two"], 0)
+    assert (found["state"], found["payload"], found["every"]) == ("dead", ["one", "two"], None)
     assert get(r, "a")["times"] == 1
     assert r.execute_command("TW.REPLAY", "s", "IDS", 1, f"a@{due}") == 1
     assert wait_take(r, "s")[:2] == ("s", f"a@{due}")
