@@ -183,10 +183,10 @@ static void close_all(struct world *world)
 {
     bool first = draw(world, 2) == 0;
     if (first)
-        sqlite3_close(world->db);
+        way_close(world->db);
     tw_store_close(world->store);
     if (!first)
-        sqlite3_close(world->db);
+        way_close(world->db);
     world->db = NULL;
     world->store = NULL;
 }

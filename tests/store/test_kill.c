@@ -82,7 +82,7 @@ static void live(const struct world *world, int to)
         if (step.kind == MOVE_LOG) {
             sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
         } else if (step.kind == REOPEN) {
-            sqlite3_close(db);
+            way_close(db);
             tw_store_close(store);
             store = open_or_end(world, &db);
         } else if (way_go(step.way, store, db, step.changes, step.n, results, false) != step.n) {

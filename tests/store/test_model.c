@@ -350,7 +350,7 @@ static void reopen(struct world *world)
     bool last = draw(world, 2) == 0;
     world->doing = last ? "reopening, no other connection" : "reopening";
     if (last)
-        sqlite3_close(world->db);
+        way_close(world->db);
     store_reopen(world->fixture);
     if (last)
         world->db = other_open(world->fixture);
@@ -406,7 +406,7 @@ static void run_file(struct world *world, uint64_t seed, uint64_t steps)
         step(world);
     world->doing = "the end";
     expect(world, strcmp(other_ask(world->db, "PRAGMA integrity_check"), "ok") == 0, "the file is damaged");
-    sqlite3_close(world->db);
+    way_close(world->db);
     if (store_teardown(&state) != 0)
         exit(2);
 }

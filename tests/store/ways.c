@@ -42,6 +42,7 @@ static unsigned go_by_calls(struct tw_store *store, const struct tw_store_change
 
 /* ---- the views ------------------------------------------------------------------------------------------- */
 
+/* Returns the statement of a change. It stays with the connection: to prepare it takes longer than to run. */
 static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
 {
     static const char *const sql[] = {
@@ -52,8 +53,12 @@ static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
         [TW_STORE_VERB_MOVE] =
             "INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?1, ?2, ?3, ?4) RETURNING 1",
         [TW_STORE_VERB_CANCEL] = "INSERT INTO tw_cancel(queue, id) VALUES (?1, ?2)"};
-    sqlite3_stmt *statement;
-    return sqlite3_prepare_v2(db, sql[change->verb], -1, &statement, NULL) == SQLITE_OK ? statement : NULL;
+    sqlite3_stmt *statement = sqlite3_next_stmt(db, NULL);
+    while (statement != NULL && strcmp(sqlite3_sql(statement), sql[change->verb]) != 0)
+        statement = sqlite3_next_stmt(db, statement);
+    if (statement == NULL)
+        sqlite3_prepare_v3(db, sql[change->verb], -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL);
+    return statement;
 }
 
 /* NULL stands for an option that is left out. */
@@ -120,7 +125,8 @@ static int run_view(sqlite3 *db, const struct tw_store_change *change)
         result = strstr(message, "no such task") != NULL       ? TW_EGONE
                  : strstr(message, "the task is dead") != NULL ? TW_EDEAD
                                                                : TW_EIO;
-    sqlite3_finalize(statement);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
     return result;
 }
 
@@ -181,4 +187,11 @@ unsigned way_go(enum way way, struct tw_store *store, sqlite3 *db, const struct 
     default:
         return go_in_transaction(way, db, calls, n, results, back);
     }
+}
+
+void way_close(sqlite3 *db)
+{
+    for (sqlite3_stmt *statement; db != NULL && (statement = sqlite3_next_stmt(db, NULL)) != NULL;)
+        sqlite3_finalize(statement);
+    sqlite3_close(db);
 }

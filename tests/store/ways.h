@@ -30,4 +30,7 @@ bool way_is_one(enum way way);
 unsigned way_go(enum way way, struct tw_store *store, sqlite3 *db, const struct ledger_change *changes,
                 unsigned n, int *results, bool back);
 
+/* Closes the other connection, which keeps its statements until then. NULL is allowed. */
+void way_close(sqlite3 *db);
+
 #endif
