@@ -1,32 +1,138 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Most requests for memory come from SQLite while it prepares statements, above all while it reads the schema
+ * before the first of them: it asks for each word of each trigger. The caller gets the same answer, whichever
+ * request is refused. So of the requests from one place of the code, for the same statements, only the first is
+ * refused. A place is the whole stack of calls. (Rejected: to refuse each request. A run makes ten thousand of
+ * them, from two thousand places.)
+ */
 #include "faulty.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unwind.h>
 
 static atomic_long memory_left, own_left, disk_left; /* 0: no fault; the fault comes when it goes from 1 to 0 */
+static atomic_long number_of_fault;                  /* of the call that fails next, or that has failed first */
 static atomic_bool memory_on, disk_on, happened, readonly;
 static atomic_int disk_code, disk_errno;
 static atomic_long syncs, temporary;
 
-/* Whether this is the n-th call. With `on` the count stays at 1, so all later calls fail too. */
+/* ---- places ---------------------------------------------------------------------------------------------- */
+
+enum { PLACES = 1 << 16 }; /* far more than there are */
+
+static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t places[PLACES];          /* where memory was refused, by their hashes; 0: none */
+static _Thread_local uint64_t preparing; /* the hash of the statements; 0: none */
+
+static uint64_t mix(uint64_t hash, uint64_t more)
+{
+    return (hash ^ more) * UINT64_C(0x100000001b3) + (hash >> 47);
+}
+
+static void begin_preparing(const char *sql)
+{
+    preparing = UINT64_C(0xcbf29ce484222325);
+    for (const char *at = sql; *at != '\0'; at++)
+        preparing = mix(preparing, (unsigned char)*at);
+}
+
+int __real_sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback row, void *arg, char **message);
+int __real_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int size, sqlite3_stmt **to, const char **rest);
+int __real_sqlite3_prepare_v3(sqlite3 *db, const char *sql, int size, unsigned flags, sqlite3_stmt **to,
+                              const char **rest);
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback row, void *arg, char **message);
+int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int size, sqlite3_stmt **to, const char **rest);
+int __wrap_sqlite3_prepare_v3(sqlite3 *db, const char *sql, int size, unsigned flags, sqlite3_stmt **to,
+                              const char **rest);
+
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback row, void *arg, char **message)
+{
+    begin_preparing(sql);
+    int code = __real_sqlite3_exec(db, sql, row, arg, message);
+    preparing = 0;
+    return code;
+}
+
+int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int size, sqlite3_stmt **to, const char **rest)
+{
+    begin_preparing(sql);
+    int code = __real_sqlite3_prepare_v2(db, sql, size, to, rest);
+    preparing = 0;
+    return code;
+}
+
+int __wrap_sqlite3_prepare_v3(sqlite3 *db, const char *sql, int size, unsigned flags, sqlite3_stmt **to,
+                              const char **rest)
+{
+    begin_preparing(sql);
+    int code = __real_sqlite3_prepare_v3(db, sql, size, flags, to, rest);
+    preparing = 0;
+    return code;
+}
+
+static _Unwind_Reason_Code add_call(struct _Unwind_Context *call, void *hash)
+{
+    *(uint64_t *)hash = mix(*(uint64_t *)hash, (uint64_t)_Unwind_GetIP(call));
+    return _URC_NO_REASON;
+}
+
+/* Whether this request comes from a place where one was refused before. If not, it is noted. */
+static bool is_known(void)
+{
+    uint64_t hash = preparing;
+    if (preparing == 0)
+        return false;
+    _Unwind_Backtrace(add_call, &hash);
+    pthread_mutex_lock(&places_lock);
+    size_t at = (size_t)(hash >> 48);
+    while (places[at] != 0 && places[at] != hash)
+        at = (at + 1) % PLACES;
+    bool known = places[at] != 0;
+    places[at] = hash;
+    pthread_mutex_unlock(&places_lock);
+    return known;
+}
+
+static void forget_places(void)
+{
+    pthread_mutex_lock(&places_lock);
+    memset(places, 0, sizeof places);
+    pthread_mutex_unlock(&places_lock);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------------------- */
+
+/* Whether this is the n-th call, or with `on` a later one: then the count stays at 1. */
 static bool fails(atomic_long *left, const atomic_bool *on)
 {
-    if (atomic_load(left) == 0)
+    long now = atomic_load(left);
+    while (now > 1 && !atomic_compare_exchange_weak(left, &now, now - 1))
+        continue;
+    if (now != 1)
         return false;
-    if (atomic_load(left) > 1 || !atomic_load(on))
-        atomic_fetch_sub(left, 1);
-    bool now = atomic_load(left) == (atomic_load(on) ? 1 : 0);
-    if (now)
-        atomic_store(&happened, true);
-    return now;
+    if (left == &memory_left && !atomic_load(&happened) && is_known()) {
+        atomic_fetch_add(&number_of_fault, 1);
+        return false;
+    }
+    if (!atomic_load(on) && !atomic_compare_exchange_strong(left, &now, 0))
+        return false; /* another thread's call was it */
+    atomic_store(&happened, true);
+    return true;
 }
 
 void faulty_memory(long n, bool on)
 {
+    if (n == 1)
+        forget_places();
+    if (n != 0)
+        atomic_store(&number_of_fault, n);
     atomic_store(&happened, false);
     atomic_store(&memory_on, on);
     atomic_store(&memory_left, n);
@@ -34,6 +140,8 @@ void faulty_memory(long n, bool on)
 
 void faulty_own_memory(long n, bool on)
 {
+    if (n != 0)
+        atomic_store(&number_of_fault, n);
     atomic_store(&happened, false);
     atomic_store(&memory_on, on);
     atomic_store(&own_left, n);
@@ -46,6 +154,8 @@ void faulty_readonly(bool on)
 
 void faulty_disk(long n, int code, bool on)
 {
+    if (n != 0)
+        atomic_store(&number_of_fault, n);
     atomic_store(&happened, false);
     atomic_store(&disk_code, code);
     atomic_store(&disk_on, on);
@@ -70,6 +180,11 @@ long faulty_temporary(void)
 bool faulty_happened(void)
 {
     return atomic_load(&happened);
+}
+
+long faulty_number(void)
+{
+    return atomic_load(&number_of_fault);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */

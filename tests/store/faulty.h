@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Faults on demand: the n-th allocation fails, in SQLite or in our own code, or the n-th write or sync of a
- * file. The program is linked with --wrap for malloc, calloc, realloc and aligned_alloc.
+ * file. The program is linked with --wrap for malloc, calloc, realloc and aligned_alloc, and for the calls of
+ * SQLite that prepare statements: sqlite3_exec, sqlite3_prepare_v2 and sqlite3_prepare_v3.
  */
 #ifndef TESTS_STORE_FAULTY_H
 #define TESTS_STORE_FAULTY_H
@@ -11,7 +12,9 @@
 /* Installs the faults. Call it once, before SQLite is used. */
 void faulty_install(void);
 
-/* The n-th allocation from now on fails, and with `on` all later ones too; 0: none. */
+/* The n-th allocation from now on fails, and with `on` all later ones too; 0: none. While SQLite prepares a
+ * statement, an allocation is passed over if one has failed at the same place of the code already, and the next
+ * one fails in its stead. n = 1 begins anew, with no such places. */
 void faulty_memory(long n, bool on);
 
 /* The n-th write or sync of a file from now on fails with this code of SQLite, and with `on` all later ones
@@ -35,5 +38,8 @@ void faulty_readonly(bool on);
 
 /* Whether a fault has happened since the last of these calls. */
 bool faulty_happened(void);
+
+/* The number of the call that has failed first, of the last fault: n, or a larger one. */
+long faulty_number(void);
 
 #endif

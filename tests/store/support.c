@@ -72,6 +72,18 @@ void store_reopen(struct fixture *fixture)
     open_store(fixture);
 }
 
+void store_forget(struct tw_store *store)
+{
+    struct tw__store_db *dbs[] = {&store->writer.db, &store->reader->db};
+    store->reader->set = false;
+    for (int i = 0; i < 2; i++) {
+        int error;
+        tw__store_db_fini(dbs[i]);
+        assert_non_null(tw__store_db_statement(dbs[i], TW__STORE_ROLLBACK, &error));
+        sqlite3_db_release_memory(dbs[i]->db);
+    }
+}
+
 /* ---- another connection ---------------------------------------------------------------------------------- */
 
 sqlite3 *other_open(const struct fixture *fixture)

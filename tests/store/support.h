@@ -46,6 +46,10 @@ void store_remove(const struct fixture *fixture);
 /* Closes the store and opens it again. */
 void store_reopen(struct fixture *fixture);
 
+/* Makes the store as after opening, but for the schema, which takes longest to read: each statement is prepared
+ * anew, but for the rollback, the reader gets its settings, and pages come from the file. */
+void store_forget(struct tw_store *store);
+
 /* Opens another connection to the file. other_ask() runs SQL on it, of one statement or several, and returns
  * the first column of the first row as text, "" if there is no row. The test fails if SQLite does. */
 sqlite3 *other_open(const struct fixture *fixture);

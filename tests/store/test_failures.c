@@ -219,18 +219,6 @@ static const struct call calls[] = {
     {"purge", purge_dead, NULL},
 };
 
-/* As after opening: each statement is prepared anew, but for the rollback, and the reader gets its settings. */
-static void forget_statements(struct tw_store *store)
-{
-    struct tw__store_db *dbs[] = {&store->writer.db, &store->reader->db};
-    store->reader->set = false;
-    for (int i = 0; i < 2; i++) {
-        int error;
-        tw__store_db_fini(dbs[i]);
-        assert_non_null(tw__store_db_statement(dbs[i], TW__STORE_ROLLBACK, &error));
-    }
-}
-
 /* A connection that fills the queue, with a copy of the tasks: thousands of calls begin with them. */
 static sqlite3 *filler_open(struct fixture *fixture)
 {
@@ -251,10 +239,10 @@ static void fill(sqlite3 *filler)
 }
 
 /* The next n of the long series of opening: the long rounds try every n, the others every n up to 50 and then
- * every 37th. */
+ * every 53rd. */
 static long after(long n)
 {
-    return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 37;
+    return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 53;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
@@ -267,10 +255,10 @@ static void every_call_survives(struct fixture *fixture, void (*fault)(long n, b
     sqlite3 *filler = filler_open(fixture);
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         bool happened = true, changed = true;
-        for (long n = 1; happened; n++) {
+        for (long n = 1; happened; n = faulty_number() + 1) {
             if (changed || calls[i].done == NULL) /* a look has to read the pages anew */
                 fill(filler);
-            forget_statements(fixture->store);
+            store_forget(fixture->store);
             own = calls[i].make == apply_on ? other_open(fixture) : NULL;
             fault(n, n % 2 == 0);
             int error = calls[i].make(fixture);
@@ -323,9 +311,9 @@ static void many_new_tasks_survive_that_memory_ends(void **state)
     struct fixture *fixture = *state;
     sqlite3 *filler = filler_open(fixture);
     bool happened = true;
-    for (long n = 1; happened; n = after(n)) {
+    for (long n = 1; happened; n = after(faulty_number())) {
         fill(filler);
-        forget_statements(fixture->store);
+        store_forget(fixture->store);
         faulty_memory(n, n % 2 == 0);
         int error = apply_new(fixture);
         happened = faulty_happened();
@@ -342,7 +330,7 @@ static void opening_survives_that_memory_ends(void **state)
     char text[TW_STORE_MESSAGE_SIZE];
     for (int fresh = 0; fresh < 2; fresh++) {
         bool happened = true;
-        for (long n = 1; happened; n = after(n)) {
+        for (long n = 1; happened; n = after(faulty_number())) {
             tw_store_close(fixture->store);
             fixture->store = NULL;
             if (fresh)
@@ -510,7 +498,7 @@ static void a_lazy_store_syncs_when_it_is_flushed(void **state)
     tw_store_close(fixture->store);
     assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, NULL, 0), 0);
     assert_int_equal(put(fixture->store, "a", 1), 1);
-    for (long n = 1; happened; n++) {
+    for (long n = 1; happened; n = faulty_number() + 1) {
         assert_int_equal(put(fixture->store, "a", (uint64_t)n), 1);
         faulty_syncs();
         faulty_memory(n, n % 2 == 0);
