@@ -97,8 +97,19 @@ void damage_bytes(struct input *input, struct bytes *bytes, bool is_log)
 
 /* ---- values ---------------------------------------------------------------------------------------------- */
 
-/* Another program writes. Values that the checks of the schema refuse get past them. */
-void damage_tables(struct input *input, const char *path)
+/* Opens the file as another program that checks nothing. */
+static sqlite3 *open_careless(const char *path)
+{
+    sqlite3 *db;
+    if (sqlite3_open(path, &db) == SQLITE_OK)
+        sqlite3_exec(db,
+                     "PRAGMA ignore_check_constraints=ON; PRAGMA writable_schema=ON; PRAGMA synchronous=OFF",
+                     NULL, NULL, NULL);
+    return db;
+}
+
+/* Draws a damage, and writes it. Returns whether the connection has to read the schema anew. */
+static bool damage_table(struct input *input, sqlite3 *db)
 {
     static const char *const columns[] = {"seq",
                                           "queue",
@@ -172,18 +183,27 @@ void damage_tables(struct input *input, const char *path)
         "UPDATE tw_task SET dead_ms = 7; UPDATE tw_task SET queue = 'q' || seq",
     };
     char sql[300];
-    sqlite3 *db;
     uint64_t kind = damage_take(input, 1);
     sqlite3_snprintf(sizeof sql, sql, "UPDATE OR IGNORE tw_task SET %s = %s WHERE seq %% %d = %d",
                      columns[damage_take(input, 1) % (sizeof columns / sizeof columns[0])],
                      values[damage_take(input, 1) % 16], (int)(1 + damage_take(input, 1) % 9),
                      (int)(damage_take(input, 1) % 3));
-    if (sqlite3_open(path, &db) == SQLITE_OK) {
-        sqlite3_exec(db,
-                     "PRAGMA ignore_check_constraints=ON; PRAGMA writable_schema=ON; PRAGMA synchronous=OFF",
-                     NULL, NULL, NULL);
-        sqlite3_exec(db, kind < 208 ? sql : wholes[kind % (sizeof wholes / sizeof wholes[0])], NULL, NULL,
-                     NULL);
+    const char *one = kind < 208 ? sql : wholes[kind % (sizeof wholes / sizeof wholes[0])];
+    sqlite3_exec(db, one, NULL, NULL, NULL);
+    return strstr(one, "sqlite_schema") != NULL;
+}
+
+/* Values that the checks of the schema refuse get past them. */
+void damage_tables(struct input *input, const char *path, int most)
+{
+    sqlite3 *db = NULL;
+    for (int i = 0; i < most && input->left > 0; i++) {
+        if (db == NULL)
+            db = open_careless(path);
+        if (damage_table(input, db)) {
+            sqlite3_close(db);
+            db = NULL;
+        }
     }
     sqlite3_close(db);
 }

@@ -32,7 +32,7 @@ void damage_bytes(struct input *input, struct bytes *bytes, bool is_log);
 /* Makes the checksums of a log anew. */
 void damage_seal(struct bytes *log);
 
-/* Writes into the tables of the store in this file. */
-void damage_tables(struct input *input, const char *path);
+/* Writes into the tables of the store in this file, at most so many times, as one program does. */
+void damage_tables(struct input *input, const char *path, int most);
 
 #endif

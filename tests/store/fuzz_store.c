@@ -270,8 +270,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     write_file("-wal", &log);
     free(file.at);
     free(log.at);
-    for (int i = 0; i < 3 && input.left > 0; i++)
-        damage_tables(&input, fixture->path);
+    damage_tables(&input, fixture->path, 3);
     int error = tw_store_open(&store, fixture->path, &options, text, sizeof text);
     require(error == 0 || text[0] != '\0', "the file is refused without a message");
     if (error == 0) {
