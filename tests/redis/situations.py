@@ -258,8 +258,9 @@ class WallClock:
         self.offset_ms = self.passed_ms = self.stands_ms = 0
         self.write()
         already = os.environ.get("TICKWHEEL_PRELOAD")
+        # A thread of jemalloc sleeps until a time on the wall clock: while that stands, it would not sleep.
         self.options = {"preload": ":".join(filter(None, (already, preload_library()))),
-                        "env": {"WALLCLOCK_FILE": self.path}}
+                        "env": {"WALLCLOCK_FILE": self.path}, "jemalloc_bg_thread": "no"}
 
     def write(self):
         """Writes in place and in one write: the servers have the file mapped."""
