@@ -18,22 +18,30 @@ class Store:
     """A run of a file, in a process of its own for each scenario (store_home.c)."""
     lacks, runs = ("store", ), ("store", "run")
     db = None
+    process = None  # it begins the runs of all scenarios
 
     def __init__(self, program):
         self.program = program
 
     def __enter__(self):
-        self.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        encoding="utf-8", errors="surrogateescape")
+        if Store.process:
+            self.ask("begin")
+        else:
+            Store.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                             encoding="utf-8", errors="surrogateescape")
         return self
 
     def __exit__(self, *_):
         if self.db:
             self.db.close()
-        self.process.stdin.close()
-        self.process.stdout.close()
-        if self.process.wait(PATIENCE) != 0:
-            raise SystemExit(f"{self.program} has ended with {self.process.returncode}")
+
+    @classmethod
+    def end(cls):
+        if cls.process:
+            cls.process.stdin.close()
+            cls.process.stdout.close()
+            if cls.process.wait(PATIENCE) != 0:
+                raise SystemExit(f"{cls.process.args[0]} has ended with {cls.process.returncode}")
 
     def __call__(self, line):
         """A verb that a home does in another way than C is a method of it."""
@@ -78,9 +86,12 @@ class Looks:
         task = self.look(name)
         return show(task) if task else ["gone"]
 
-    def do_details(self, name):
-        task = self.look(name)
-        return show_details(task) if task else ["gone"]
+    def do_details(self, *names):
+        tasks = self.tasks_of(names)
+        return [line for name in names for line in (show_details(tasks[name]) if tasks[name] else ["gone"])]
+
+    def tasks_of(self, names):
+        return {name: self.look(name) for name in names}
 
 
 # ---- SQL ----------------------------------------------------------------------------------------------------
@@ -154,6 +165,9 @@ class Sql(Looks, Store):
     def look(self, name):
         found = self.select("tw_task.id = CAST(:id AS BLOB)", id=name)
         return found[0] if found else None
+
+    def tasks_of(self, names):
+        return {**dict.fromkeys(names), **{task["id"]: task for task in self.select("true")}}
 
     def do_scan(self):
         return [f"{task['id']} {task['due']}" for task in self.select("true")]

@@ -8,7 +8,8 @@
  * claim none. The jobs wait for the verbs that answer them. The verb "file" replies with the path, for
  * the other programs of file_homes.py.
  *
- * The run is in a process of its own. The verb "crash" ends that process, and then the next one begins.
+ * The run is in a process of its own. The verb "crash" ends that process, and then the next one begins. The
+ * verb "begin" ends it cleanly: the next one has a new file, and its time is the first.
  */
 #include <store/runner.h>
 #include <tests/store/clock.h>
@@ -24,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 32, TAKEN = 64, LINE = 4096, CRASHED = 3 };
+enum { WORDS = 32, TAKEN = 64, LINE = 4096, CRASHED = 3, ENDED = 4 };
 static const uint64_t BEGIN_MS = 4102444800000; /* the year 2100: no task of this home is late by itself */
 
 static struct {
@@ -419,10 +420,11 @@ static void show_load(void *arg, const struct tw_store_load *load)
            load->ready, load->leased, load->dead, load->paused ? " paused" : "");
 }
 
-static void see_task(const char *id, bool details)
+static void see_tasks(const struct verb *verb, bool details)
 {
-    if (tw_store_get(home.store, tw_store_named("q", id), show, &details) != 0)
-        puts("gone");
+    for (int i = 1; i < verb->words; i++)
+        if (tw_store_get(home.store, tw_store_named("q", verb->word[i]), show, &details) != 0)
+            puts("gone");
 }
 
 /* Nobody is waiting for time but the run, and it sleeps again when this returns. It has seen before each task
@@ -512,9 +514,9 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "back") == 0)
         answer(verb, TW_ANSWER_BACK);
     else if (strcmp(name, "get") == 0)
-        see_task(id, false);
+        see_tasks(verb, false);
     else if (strcmp(name, "details") == 0)
-        see_task(id, true);
+        see_tasks(verb, true);
     else if (strcmp(name, "range") == 0)
         list(TW_STATE_WAITING, BEGIN_MS + number_of(id), BEGIN_MS + number_of(verb->word[2]), 0);
     else if (strcmp(name, "next") == 0)
@@ -555,43 +557,49 @@ static void obey(const struct verb *verb)
         refuse("no verb", name);
 }
 
-static void obey_lines(void)
+/* Returns whether the next scenario begins. */
+static bool obey_lines(void)
 {
     char line[LINE];
     while (fgets(line, sizeof line, stdin) != NULL) {
         struct verb verb = {.words = 0};
         for (char *word = strtok(line, " \n"); word != NULL && verb.words < WORDS; word = strtok(NULL, " \n"))
             verb.word[verb.words++] = word;
+        if (verb.words > 0 && strcmp(verb.word[0], "begin") == 0)
+            return true;
         if (verb.words > 0)
             obey(&verb);
         puts(".");
         fflush(stdout);
     }
+    return false;
 }
 
-/* `crashed`: it follows a run that crashed, and replies to that verb. */
-static int run(void *state, bool crashed)
+/* `follows`: a verb has ended the run before this one, which replies to it. */
+static int run(struct fixture *fixture, bool follows)
 {
     clock_stop(*home.now_ms);
     clock_halt(); /* a busy machine takes no job back from a slow worker */
-    store_reopen(state);
-    home.store = ((struct fixture *)state)->store;
-    home.path = ((struct fixture *)state)->path;
+    store_reopen(fixture);
+    home.store = fixture->store;
+    home.path = fixture->path;
     start();
-    if (crashed)
+    if (follows)
         puts(".");
     fflush(stdout);
-    obey_lines();
+    bool more = obey_lines();
     for (int i = 0; i < atomic_load(&home.taken); i++)
         if (!home.ended[i])
             tw_job_answer(home.job[i], TW_ANSWER_DONE);
     if (tw_store_stop(home.store) != 0)
         refuse("the run does not stop", "");
-    return store_teardown(&state);
+    tw_store_close(home.store);
+    store_remove(fixture);
+    return more ? ENDED : 0;
 }
 
 /* Runs in a process of its own, and returns its status. Its end of the pipe ends with it. */
-static int run_apart(struct fixture *fixture, bool crashed)
+static int run_apart(struct fixture *fixture, bool follows)
 {
     int ends[2];
     char byte;
@@ -599,7 +607,7 @@ static int run_apart(struct fixture *fixture, bool crashed)
     if (process < 0)
         refuse("no process", "");
     if (process == 0)
-        exit(run(fixture, crashed));
+        exit(run(fixture, follows));
     close(ends[1]);
     if (read(ends[0], &byte, 1) != 0)
         refuse("a run has told more than its end", "");
@@ -614,12 +622,14 @@ int main(void)
     home.now_ms = mmap(NULL, sizeof *home.now_ms, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (home.now_ms == MAP_FAILED || store_setup((void **)&fixture) != 0)
         refuse("no file", "");
-    *home.now_ms = BEGIN_MS;
     tw_store_close(fixture->store);
     fixture->store = NULL;
-    do
+    do {
+        if (status == 0 || WEXITSTATUS(status) == ENDED)
+            *home.now_ms = BEGIN_MS;
         status = run_apart(fixture, status != 0);
-    while (WIFEXITED(status) && WEXITSTATUS(status) == CRASHED);
+    } while (WIFEXITED(status) && (WEXITSTATUS(status) == CRASHED || WEXITSTATUS(status) == ENDED));
+    bool clean = status == 0 && rmdir(fixture->folder) == 0;
     free(fixture);
-    return status != 0;
+    return !clean;
 }

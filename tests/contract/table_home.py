@@ -335,8 +335,9 @@ class Table(Targets):
     def do_get(self, name):
         return show(self.look(name)) if name in self.tasks else ["gone"]
 
-    def do_details(self, name):
-        return show_details(self.look(name)) if name in self.tasks else ["gone"]
+    def do_details(self, *names):
+        return [line for name in names
+                for line in (show_details(self.look(name)) if name in self.tasks else ["gone"])]
 
     def do_range(self, first, last):
         found = [(name, task.next_ms() - BEGIN) for name, task in self.sorted("waiting")]

@@ -142,8 +142,7 @@ class Walks:
             for _ in range(STEPS):
                 line = self.draw_line(rng, lines, table.tasks)
                 if [*self.play(table, line, sends)]:
-                    walk += [line, *["delivered"] * sends,
-                             *(f"details {name}" for name in sorted({*IDS, *table.tasks}))]
+                    walk += [line, *["delivered"] * sends, f"details {' '.join(sorted({*IDS, *table.tasks}))}"]
         return [*walk, "counts"]
 
     def compare(self, walk, least=0):
@@ -184,7 +183,7 @@ class Walks:
         failed = 0
         for seed in range(first, first + count):
             walk = self.draw(random.Random(seed))
-            if failed < TOLD and (text := self.compare(walk, max(len(walk) // 2, STEPS))):
+            if failed < TOLD and (text := self.compare(walk, max(len(walk), STEPS) // 2)):
                 failed += 1
                 print(f"[] the walk of seed {seed}\n{self.shorten(walk, text)}")
         return failed
