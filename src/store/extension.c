@@ -15,6 +15,7 @@
  */
 #include <tickwheel/store.h>
 
+#include <base/utf8.h>
 #include <base/when.h>
 
 #include <sqlite3ext.h>
@@ -48,7 +49,8 @@ static void fail_with(sqlite3_context *context, char *message)
     sqlite3_free(message);
 }
 
-/* Returns a value as SQL writes it, but no more than its beginning; sqlite3_free() frees it. */
+/* Returns a value as SQL writes it, but no more than its beginning; sqlite3_free() frees it. A text that is not
+ * UTF-8 is in hexadecimal: many languages cannot read a message with it. */
 static char *show(sqlite3_value *value)
 {
     int type = sqlite3_value_type(value);
@@ -59,17 +61,18 @@ static char *show(sqlite3_value *value)
     if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
         return sqlite3_mprintf("%.*s", bytes, at);
     sqlite3_str *text = sqlite3_str_new(NULL);
-    if (type == SQLITE_TEXT) {
+    if (type == SQLITE_TEXT && tw__is_utf8((const char *)at, (size_t)bytes)) {
         bool zero = memchr(at, '\0', (size_t)bytes) != NULL;
         sqlite3_str_appendf(text, "'%!.*s", (int)VALUE_SHOWN, at);
         bool cut = sqlite3_str_length(text) <= (int)strlen((const char *)at); /* with the quote it is longer */
         sqlite3_str_appendf(text, "%s'%s", cut ? "..." : "", zero ? " and a zero byte" : "");
         return sqlite3_str_finish(text);
     }
-    sqlite3_str_appendall(text, "x'");
+    sqlite3_str_appendall(text, type == SQLITE_TEXT ? "CAST(x'" : "x'");
     for (int i = 0; i < bytes && i < VALUE_SHOWN / 2; i++)
         sqlite3_str_appendf(text, "%02x", at[i]);
-    sqlite3_str_appendall(text, bytes > VALUE_SHOWN / 2 ? "...'" : "'");
+    sqlite3_str_appendf(text, "%s'%s", bytes > VALUE_SHOWN / 2 ? "..." : "",
+                        type == SQLITE_TEXT ? " AS TEXT)" : "");
     return sqlite3_str_finish(text);
 }
 

@@ -156,6 +156,7 @@ static void bad_times_are_named_with_their_form(void **state)
         {"1.5", "tw_in: 1.5: expected"},
         {"'30'", "tw_in: '30': expected"},
         {"x'333000'", "tw_in: x'333000': expected"},
+        {"CAST(x'3168ff' AS TEXT)", "tw_in: CAST(x'3168ff' AS TEXT): expected"},
         {"'1h' || char(0) || 'x'", "tw_in: '1h' and a zero byte: expected"},
         {"zeroblob(33)",
          "tw_in: x'0000000000000000000000000000000000000000000000000000000000000000...': expected"},
