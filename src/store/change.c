@@ -411,14 +411,14 @@ static int put_found(struct tw__store_db *db, const struct tw_store_change *chan
 {
     const struct tw_store_delayed *task = &change->task;
     uint64_t now_ms = tw_store_now();
-    enum tw__task_keepdue how = TW__TASK_KEEPDUE_GIVEN;
+    struct tw__task_keep keep = {TW__TASK_KEEPDUE_FILES, task->due_ms};
     if (change->conditions & TW_CONDITION_KEEPDUE)
-        how = tw__task_keepdue(found->stage, found->repeats && task->every_ms > 0, false);
-    if (how == TW__TASK_KEEPDUE_IN_PLACE)
+        keep = tw__task_keep(&(struct tw__task){.stage = found->stage, .every_ms = found->repeats},
+                             task->every_ms, false, task->due_ms, now_ms);
+    if (keep.how == TW__TASK_KEEPDUE_IN_PLACE)
         return renew_row(db, task);
-    uint64_t due_ms = how == TW__TASK_KEEPDUE_NOW ? now_ms : task->due_ms;
-    int error = put_row(db, task, due_ms, now_ms);
-    return error != 0 || sqlite3_changes(db->db) > 0 ? error : put_held(db, task, due_ms, now_ms);
+    int error = put_row(db, task, keep.due_ms, now_ms);
+    return error != 0 || sqlite3_changes(db->db) > 0 ? error : put_held(db, task, keep.due_ms, now_ms);
 }
 
 static int change_put(struct tw__store_db *db, struct tw_store_change *change)

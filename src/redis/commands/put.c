@@ -152,9 +152,9 @@ static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, s
 {
     if (filing->now_ms == 0)
         filing->now_ms = tw__redis_now_ms();
-    struct tw__redis_keep keep = tw__redis_keep_decide(tw__redis_shared.queues, old, &filing->plan,
-                                                       filing->every, filing->due, filing->now_ms);
-    filing->due = keep.due;
+    struct tw__task_keep keep = tw__redis_keep_decide(tw__redis_shared.queues, old, &filing->plan,
+                                                      filing->every, filing->due, filing->now_ms);
+    filing->due = keep.due_ms;
     filing->how = keep.how;
     if (!keeps_times(filing)) {
         file_new(ctx, filing, queue, old, hash);

@@ -12,7 +12,6 @@
 #include "queue.h"
 
 #include <base/assert.h>
-#include <task/ends.h>
 
 #include "place.h"
 #include "route.h"
@@ -31,26 +30,18 @@ static bool is_elsewhere(const struct tw__redis_route *route, const struct tw__r
     return kind_of(&old) != kind_of(plan) || !tw__redis_bytes_equal(old.target, plan->target);
 }
 
-struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queues,
-                                            const struct tw__redis_task *old, const struct tw__redis_plan *plan,
-                                            uint64_t every, uint64_t due, uint64_t now_ms)
+struct tw__task_keep tw__redis_keep_decide(const struct tw__redis_queues *queues,
+                                           const struct tw__redis_task *old, const struct tw__redis_plan *plan,
+                                           uint64_t every, uint64_t due, uint64_t now_ms)
 {
-    struct tw__redis_keep keep = {TW__TASK_KEEPDUE_GIVEN, due};
-    if (old == NULL)
-        return keep;
-    bool both_repeat = every > 0 && tw__redis_task_every(old) > 0;
-    keep.how = tw__task_keepdue(tw__redis_task_stage(old), both_repeat,
-                                is_elsewhere(tw__redis_route_of(queues, old), plan));
-    if (keep.how == TW__TASK_KEEPDUE_NOW)
-        keep.due = now_ms;
-    else if (keep.how != TW__TASK_KEEPDUE_GIVEN)
-        keep.due = tw__redis_task_first_due(old);
-    if (keep.how == TW__TASK_KEEPDUE_NEXT_PERIOD)
-        keep.due =
-            tw__task_next_period(keep.due, tw__redis_task_missed_periods(old), tw__redis_task_every(old));
-    if (keep.due == TW_FOREVER) /* the series ends with this attempt, and has no time to keep */
-        keep = (struct tw__redis_keep){TW__TASK_KEEPDUE_GIVEN, due};
-    return keep;
+    struct tw__task numbers = {.stage = TW__TASK_NONE};
+    bool elsewhere = old != NULL && is_elsewhere(tw__redis_route_of(queues, old), plan);
+    if (old != NULL)
+        numbers = (struct tw__task){.stage = tw__redis_task_stage(old),
+                                    .due_ms = tw__redis_task_first_due(old),
+                                    .missed_periods = tw__redis_task_missed_periods(old),
+                                    .every_ms = tw__redis_task_every(old)};
+    return tw__task_keep(&numbers, every, elsewhere, due, now_ms);
 }
 
 bool tw__redis_keep_fits(const struct tw__redis_queue *queue, const struct tw__redis_task *old,

@@ -83,17 +83,11 @@ bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment, 
 
 /* A put or a send with KEEPDUE, whose other conditions are met. */
 
-/* What becomes of the new task, and its due time. */
-struct tw__redis_keep {
-    enum tw__task_keepdue how;
-    uint64_t due;
-};
-
 /* Decides about a task with this plan and `every`, for which the call gives the time `due`. `old` has its id;
  * NULL: there is none. */
-struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queues,
-                                            const struct tw__redis_task *old, const struct tw__redis_plan *plan,
-                                            uint64_t every, uint64_t due, uint64_t now_ms);
+struct tw__task_keep tw__redis_keep_decide(const struct tw__redis_queues *queues,
+                                           const struct tw__redis_task *old, const struct tw__redis_plan *plan,
+                                           uint64_t every, uint64_t due, uint64_t now_ms);
 
 /* Whether `old`, which may be NULL, can be renewed in place with this route. */
 bool tw__redis_keep_fits(const struct tw__redis_queue *queue, const struct tw__redis_task *old,

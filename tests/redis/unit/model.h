@@ -80,8 +80,8 @@ struct model {
     uint64_t taken, passed;
     /* How often it happened; `kept` by KEEPDUE, in this way. */
     uint64_t stopped, leases, returns, deaths, copies, steps, replaced, promoted, merged, late;
-    uint64_t kept[TW__TASK_KEEPDUE_NOW + 1];
-    uint64_t died; /* the latest time up to which deaths were looked at */
+    uint64_t kept[TW__TASK_KEEPDUE_SAME_TIMES + 3]; /* the last two: it files for now, for the next period */
+    uint64_t died;                                  /* the latest time up to which deaths were looked at */
 };
 extern struct model model;
 

@@ -561,17 +561,18 @@ bool keep_due(struct room *room, struct ref *ref)
                                 .at_ms = some_due(),
                                 .options = &options};
     struct tw__task_outcome outcome = outcome_of(ref, put, model.now);
-    struct tw__redis_keep decided =
+    struct tw__task_keep decided =
         tw__redis_keep_decide(all, ref->task, &plan_of[plan], parts.every, put.at_ms, model.now);
     bool in_place = !outcome.clears_error, same_times = task_of(ref).stage == TW__TASK_FILED && !in_place;
     assert_int_equal(decided.how == TW__TASK_KEEPDUE_IN_PLACE, in_place);
     assert_int_equal(decided.how == TW__TASK_KEEPDUE_SAME_TIMES, same_times);
-    assert_true(decided.due == outcome.task.due_ms);
+    assert_true(decided.due_ms == outcome.task.due_ms);
     if (same_times) /* that of a held task is the next try of its target, which the table does not know */
         outcome.task.next_ms = next_look(ref);
-    parts.due = decided.due;
+    parts.due = decided.due_ms;
     struct tw__redis_task *task = tw__redis_task_new(&parts, &all->memory);
-    model.kept[decided.how]++;
+    bool given = in_place || same_times || decided.due_ms == put.at_ms, to_now = decided.due_ms == model.now;
+    model.kept[given ? (unsigned)decided.how : TW__TASK_KEEPDUE_SAME_TIMES + (to_now ? 1 : 2)]++;
     if (in_place || same_times) {
         keep_times(room, ref, task, plan, &outcome, same_times);
         return same_times;
@@ -579,7 +580,7 @@ bool keep_due(struct room *room, struct ref *ref)
     if (ref->place != ABSENT)
         model_leave(room, ref);
     *ref = (struct ref){.room = room, .task = task, .every = parts.every, .times = parts.times, .plan = plan};
-    put_task(room, ref, &before, decided.due, before.place != ABSENT && is_leased(&before));
+    put_task(room, ref, &before, decided.due_ms, before.place != ABSENT && is_leased(&before));
     return true;
 }
 

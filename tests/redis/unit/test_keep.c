@@ -24,7 +24,7 @@ static struct tw__redis_task *put_plan(const char *id, unsigned plan, uint64_t e
     return task;
 }
 
-static struct tw__redis_keep decide(const struct tw__redis_task *old, unsigned plan, uint64_t every)
+static struct tw__task_keep decide(const struct tw__redis_task *old, unsigned plan, uint64_t every)
 {
     return tw__redis_keep_decide(all, old, &plan_of[plan], every, START + 9000, START + 70);
 }
@@ -33,7 +33,7 @@ static struct tw__redis_keep decide(const struct tw__redis_task *old, unsigned p
 static struct tw__redis_task *keep(const char *id, unsigned plan, uint64_t every, uint64_t times)
 {
     struct tw__redis_task *old = find(queue, id);
-    struct tw__redis_keep keep = decide(old, plan, every);
+    struct tw__task_keep keep = decide(old, plan, every);
     tw__redis_keep_put(queue, make(id, "\1\5newer", every, times), tw__redis_route_for(queue, &plan_of[plan]),
                        tw__redis_queue_hash(all, text(id)), old, keep.how, START + 70);
     struct tw__redis_task *task = find(queue, id);
@@ -61,10 +61,10 @@ static void assert_attempt(const struct tw__redis_task *task, enum tw__task_stag
 
 /* ---- deciding -------------------------------------------------------------------------------------------- */
 
-static void assert_keep(struct tw__redis_keep keep, enum tw__task_keepdue how, uint64_t due)
+static void assert_keep(struct tw__task_keep keep, enum tw__task_keepdue how, uint64_t due)
 {
     assert_int_equal(keep.how, how);
-    assert_true(keep.due == due);
+    assert_true(keep.due_ms == due);
 }
 
 static void kind_and_target_decide_where_a_task_is(void **state)
@@ -73,7 +73,7 @@ static void kind_and_target_decide_where_a_task_is(void **state)
     open_work();
     const struct tw__redis_task *stream = put_plan("a", 0, 0), *list = put_plan("b", 6, 0),
                                 *work = put_plan("c", FIRST_OF_WORKERS, 0);
-    assert_keep(decide(NULL, 0, 0), TW__TASK_KEEPDUE_GIVEN, START + 9000);
+    assert_keep(decide(NULL, 0, 0), TW__TASK_KEEPDUE_FILES, START + 9000);
     assert_keep(decide(stream, 3, 7), TW__TASK_KEEPDUE_IN_PLACE, START + 5); /* other options */
     assert_keep(decide(stream, 1, 0), TW__TASK_KEEPDUE_SAME_TIMES, START + 5);
     assert_keep(decide(stream, 4, 0), TW__TASK_KEEPDUE_SAME_TIMES, START + 5);
@@ -104,15 +104,15 @@ static void an_attempt_goes_on_if_both_repeat(void **state)
     open_work();
     struct tw__redis_task *once = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10),
                           *series = take(put_plan("b", FIRST_OF_WORKERS, 60), 8, START + 10);
-    assert_keep(decide(once, FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_NOW, START + 70);
-    assert_keep(decide(series, FIRST_OF_WORKERS, 0), TW__TASK_KEEPDUE_NOW, START + 70);
+    assert_keep(decide(once, FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_FILES, START + 70);
+    assert_keep(decide(series, FIRST_OF_WORKERS, 0), TW__TASK_KEEPDUE_FILES, START + 70);
     assert_keep(decide(series, FIRST_OF_WORKERS + 1, 90), TW__TASK_KEEPDUE_IN_PLACE, START + 5);
-    assert_keep(decide(series, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, START + 5 + 60);
+    assert_keep(decide(series, 0, 90), TW__TASK_KEEPDUE_FILES, START + 5 + 60);
     const struct tw__redis_task *missed =
         take(put_plan("c", FIRST_OF_WORKERS + 1, 60), 9, START + 200); /* after 65, 125 and 185 */
-    assert_keep(decide(missed, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, START + 5 + 4 * 60);
+    assert_keep(decide(missed, 0, 90), TW__TASK_KEEPDUE_FILES, START + 5 + 4 * 60);
     do_kill_series(queue, series, 1, text(""), START + 20, &changes);
-    assert_keep(decide(find(queue, "b"), FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_GIVEN, START + 9000);
+    assert_keep(decide(find(queue, "b"), FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_FILES, START + 9000);
     do_move(queue, once, START + 400, START + 20, &changes);
     assert_keep(decide(find(queue, "a"), 0, 0), TW__TASK_KEEPDUE_IN_PLACE, START + 400);
     close_work();
@@ -125,8 +125,8 @@ static void a_series_without_another_period_has_no_time_to_keep(void **state)
     open_work();
     const struct tw__redis_task *one = take(put_plan("a", FIRST_OF_WORKERS, last), 7, START + 10),
                                 *other = take(put_plan("b", FIRST_OF_WORKERS, last + 1), 8, START + 10);
-    assert_keep(decide(one, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, TW__TASK_TIME_MAX);
-    assert_keep(decide(other, 0, 90), TW__TASK_KEEPDUE_GIVEN, START + 9000);
+    assert_keep(decide(one, 0, 90), TW__TASK_KEEPDUE_FILES, TW__TASK_TIME_MAX);
+    assert_keep(decide(other, 0, 90), TW__TASK_KEEPDUE_FILES, START + 9000);
     close_work();
 }
 
