@@ -166,12 +166,12 @@ class File:
             db.executemany("INSERT INTO tw_cancel(queue, id) VALUES (?, ?)", [(key, encoded(id)) for id in ids])
         return [0 if state is None else 2 if state == "leased" else 1 for state in states]
 
-    def _move(self, key: str, id: bytes, how: str, ms: int, only: Optional[str] = None) -> Optional[int]:
+    def _move(self, key: str, id: Any, how: str, ms: int, only: Optional[str] = None) -> Optional[int]:
         with self.transaction():
-            if self._state(key, id) is None:
+            if self._state(key, encoded(id)) is None:
                 return None
             return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
-                                  " RETURNING id", key, id, time_of([how, ms]), only))
+                                  " RETURNING id", key, encoded(id), time_of([how, ms]), only))
 
     def _told(self, key: str, id: bytes) -> Optional[Dict[str, Any]]:
         at = self.connection().execute(TASK, (now_ms(), key, id))
@@ -204,22 +204,23 @@ class File:
 
     # Dead tasks
 
-    def _dead(self, key: str, _: str, count: int, *after: Any) -> List[Any]:
-        died, seq = -1, -1
-        if after:
+    def _dead(self, key: str, *words: Any) -> List[Any]:
+        given, died, seq = dict(zip(words[::2], words[1::2])), -1, -1
+        if "AFTER" in given:
             found = self._rows("SELECT dead_ms, seq FROM tw_task WHERE queue = ? AND id = ?"
-                               " AND dead_ms IS NOT NULL", key, encoded(after[1]))
+                               " AND dead_ms IS NOT NULL", key, encoded(given["AFTER"]))
             if not found:
                 raise sqlite3.IntegrityError("AFTER: expected the id of a dead task")
             died, seq = found[0]
         return self._rows("SELECT id, due_ms, dead_ms, attempt, coalesce(error, ''), lapses FROM tw_task"
                           " WHERE queue = ? AND dead_ms IS NOT NULL AND (dead_ms, seq) > (?, ?)"
-                          " ORDER BY dead_ms, seq LIMIT ?", key, died, seq, int(count))
+                          " ORDER BY dead_ms, seq LIMIT ?", key, died, seq, int(given.get("COUNT", 100)))
 
     def _each_dead(self, statement: str, key: str, chosen: Sequence[Any], *first: Any) -> int:
         """Runs a statement for a dead task, `IDS 1 id`, or for a page of them, `ALL`. Returns their number."""
         with self.transaction() as db:
-            ids = [encoded(chosen[2])] if chosen[0] == "IDS" else [row[0] for row in self._dead(key, "", PAGE)]
+            one = chosen[0] == "IDS"
+            ids = [encoded(chosen[2])] if one else [row[0] for row in self._dead(key, "COUNT", PAGE)]
             return sum(len(db.execute(statement, (*first, key, id)).fetchall()) for id in ids)
 
     def _replay(self, key: str, *words: Any) -> int:

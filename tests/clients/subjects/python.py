@@ -63,8 +63,10 @@ def listen():
 
 
 def act_of(job):
-    """Returns the words of the act of this attempt."""
-    act, _, rest = job.payload[min(job.attempt, len(job.payload)) - 1].decode().partition(" ")
+    """Returns the words of the act of this attempt. In a file a payload is one value, with an act in each
+    line."""
+    acts = job.payload if len(job.payload) > 1 else job.payload[0].split(b"\n")
+    act, _, rest = acts[min(job.attempt, len(acts)) - 1].decode().partition(" ")
     return act, rest
 
 
