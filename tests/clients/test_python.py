@@ -704,7 +704,7 @@ def test_addresses(connect):
         assert pool.service_name == "shop" and pool.connection_class.__name__ == name
         assert {**pool.connection_kwargs, "db": 3, "username": "u", "password": "p@"} == pool.connection_kwargs
         assert all("username" not in one or one["username"] is None for one in sentinels)
-    for url in ("http://h", "h:7", "redis+sentinel://a", "redis+sentinel:///s", "sqlite://shop.db", "sqlite:///",
+    for url in ("amqp://h", "h:7", "redis+sentinel://a", "redis+sentinel:///s", "sqlite://shop.db", "sqlite:///",
                 "sqlite+x:///a", "sqlite:///a?b"):
         with pytest.raises(ValueError, match="expected "):
             connect(url)
