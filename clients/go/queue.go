@@ -104,17 +104,17 @@ func (q *Queue) Count(ctx context.Context) (int64, error) {
 	return redis.Int64(q.do(ctx, "TW.LEN", redis.Args{q.key}))
 }
 
-// Next names the waiting task that comes first, and the time of its next chance to be taken. The error is ErrNoTask
-// if no task waits.
-func (q *Queue) Next(ctx context.Context) (id string, next time.Time, err error) {
+// Next names the waiting task that comes first, with its due time and the time of its next chance to be taken. The
+// error is ErrNoTask if no task waits.
+func (q *Queue) Next(ctx context.Context) (id string, due, next time.Time, err error) {
 	found, err := redis.Values(q.do(ctx, "TW.NEXT", redis.Args{q.key}))
 	if err != nil {
-		return "", time.Time{}, noTask(err)
+		return "", time.Time{}, time.Time{}, noTask(err)
 	}
 	var read reader
-	fields := read.fields(found, nil, 2)
-	id, next = read.text(fields[0]), read.time(fields[1])
-	return id, next, read.err
+	fields := read.fields(found, nil, 3)
+	id, due, next = read.text(fields[0]), read.time(fields[1]), read.time(fields[2])
+	return id, due, next, read.err
 }
 
 // Promote lets a waiting task be ready now, before its time. It returns false if there is no such waiting task.

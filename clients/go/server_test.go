@@ -100,8 +100,9 @@ func TestServerATaskFromPutToCancel(t *testing.T) {
 		Payload: [][]byte{[]byte("one"), []byte("two"), {0, 255}}}, task, nil)
 	count, err := s.Count(ctx)
 	is(t, int64(1), count, err)
-	id, next, err := s.Next(ctx)
+	id, first, next, err := s.Next(ctx)
 	is(t, "a", id, err)
+	is(t, due, first, nil)
 	is(t, due, next, nil)
 	cancelled, err := s.Cancel(ctx, "a", "b")
 	is(t, []int{1, 0}, cancelled, err)
@@ -113,7 +114,7 @@ func TestServerNoSuchTask(t *testing.T) {
 	s := newQueue(t)
 	_, got := s.Get(ctx, "a")
 	_, moved := s.Move(ctx, "a", tickwheel.In(0))
-	_, _, next := s.Next(ctx)
+	_, _, _, next := s.Next(ctx)
 	for _, err := range []error{got, moved, next} {
 		if !errors.Is(err, tickwheel.ErrNoTask) {
 			t.Errorf("%v", err)

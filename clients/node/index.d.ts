@@ -125,8 +125,8 @@ export class Queue<B extends boolean = false> {
     get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;
     /** The number of tasks that are not dead. */
     count(): Promise<number>;
-    /** The waiting task that comes first, with the time of its next chance to be taken. */
-    next(): Promise<{ id: string; next: Date } | null>;
+    /** The waiting task that comes first, with its due time and the time of its next chance to be taken. */
+    next(): Promise<{ id: string; due: Date; next: Date } | null>;
     /** Lets a waiting task be ready now. Resolves to false if no waiting task has this id. */
     promote(id: Bytes): Promise<boolean>;
     /** Lets waiting tasks be ready now, by one command: at most 10,000, and for about 20 ms. Resolves to their

@@ -132,7 +132,7 @@ def test_ids_and_payloads_of_any_bytes(work):
     id = work.put(raw, "grüße", delay=60)
     assert id.encode("utf-8", "surrogateescape") == raw
     assert work.get(id).text == work.get(raw).text == "grüße" and work.get(raw).id == id
-    assert [name for name, _ in work.scan()] == [id] and work.next()[0] == id
+    assert [name for name, *_ in work.scan()] == [id] and work.next()[0] == id
     assert work.cancel(id) == [1]
 
 
@@ -140,9 +140,9 @@ def test_the_other_calls(work):
     assert work.count() == 0 and work.next() is None
     for number in range(5):
         work.put(f"t{number}", "x", at=4e9 + number)
-    assert work.count() == 5 and work.next() == ("t0", 4e9)
-    assert dict(work.scan()) == {f"t{number}": 4e9 + number for number in range(5)}
-    assert [id for id, _ in work.scan("t[34]", count=1)] and dict(work.scan("t3")) == {"t3": 4e9 + 3}
+    assert work.count() == 5 and work.next() == ("t0", 4e9, 4e9)
+    assert {*work.scan()} == {(f"t{number}", 4e9 + number, 4e9 + number) for number in range(5)}
+    assert [id for id, *_ in work.scan("t[34]", count=1)] and [*work.scan("t3")] == [("t3", 4e9 + 3, 4e9 + 3)]
     assert work.cancel("t0", "t1", "t2", "none") == [1, 1, 1, 0]
 
 

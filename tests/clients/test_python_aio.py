@@ -81,7 +81,7 @@ async def test_the_calls_of_a_queue(place, tmp_path):
         assert task.payload == (b"x", *many) and task.due == 4e9 and await work.get("none") is None
         assert await work.move("a", delay=60) is True and await work.move("none", delay=1) is None
         assert await work.count() == 1 and (await work.next())[0] == "a"
-        assert [id async for id, _ in work.scan("?")] == ["a"]
+        assert [id async for id, *_ in work.scan("?")] == ["a"]
         if not here.in_file:
             assert await work.pause() is True and await work.resume() is True
             assert await work.promote("a") is True and await work.promote_all() == 0

@@ -239,7 +239,7 @@ def test_every_monday(recipe):
     reports, now = it["reports"], datetime.datetime.now(datetime.timezone.utc)
     it["file_next"](now)
     it["file_next"](now)
-    [(name, due)] = list(reports.scan())
+    [(name, due, _)] = list(reports.scan())
     monday = datetime.datetime.fromtimestamp(due, BERLIN)
     assert name == f"weekly:{monday:%Y-%m-%d}" and (monday.weekday(), monday.hour, monday.minute) == (0, 9, 0)
     job = tickwheel.Job("reports", name, "0" * 16, due, 1, (b"x",))

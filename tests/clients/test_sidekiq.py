@@ -195,7 +195,7 @@ def test_jobs_of_the_old_sets_are_adopted(shop, ruby):
     assert shop.task(LATER, "a1")["due"] == 4102444800250
     assert shop.task(RETRY, "a3")["item"] == {**jobs[3], "retry_count": 4, "enqueued_at": 4102444900}
     due = shop.r.execute_command("TW.RANGE", LATER, 4102444800250, 4102444800250)
-    numbers = sorted(shop.task(LATER, name)["item"]["args"][0] for name, _ in due)
+    numbers = sorted(shop.task(LATER, name)["item"]["args"][0] for name, *_ in due)
     assert numbers == [0, 1, 2]
     assert shop.r.zrange("schedule", 0, -1) == ["no JSON"] and not shop.r.exists("retry")
     shop.r.delete("schedule")

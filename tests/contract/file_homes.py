@@ -11,7 +11,7 @@ import tempfile
 from clock import START, START_MS as BEGIN, Clock  # the programs in C begin then too
 from eventually import PATIENCE
 from words import (CONDITIONS, LOOKS, conditions_of, read_options, shift, show, show_counts, show_details,
-                   show_states, show_wait)
+                   show_row, show_states, show_wait)
 
 
 class Store:
@@ -170,7 +170,7 @@ class Sql(Looks, Store):
         return {**dict.fromkeys(names), **{task["id"]: task for task in self.select("true")}}
 
     def do_scan(self):
-        return [f"{task['id']} {task['due']}" for task in self.select("true")]
+        return [show_row(task) for task in self.select("true")]
 
     def do_len(self):
         return [str(len(self.select("state <> 'dead'")))]
@@ -179,11 +179,11 @@ class Sql(Looks, Store):
         found = self.select(
             "state = 'waiting' AND next_ms - :begin BETWEEN :first AND :last ORDER BY place_ms, tw_task.seq",
             first=int(first), last=int(last))
-        return [f"{task['id']} {task['next']}" for task in found] or ["nothing"]
+        return [show_row(task) for task in found] or ["nothing"]
 
     def do_next(self):
         found = self.select("state = 'waiting' ORDER BY place_ms, tw_task.seq LIMIT 1")
-        return [f"{task['id']} {task['next']}" for task in found] or ["nothing"]
+        return [show_row(task) for task in found] or ["nothing"]
 
     def do_deaths(self):
         found = self.select("state = 'dead' ORDER BY dead_ms, tw_task.seq")
@@ -402,34 +402,35 @@ class Command(Looks, Store):
             self.seen = self.tasks("list") + self.tasks("dead")
         return self.seen
 
+    @staticmethod
+    def shown(task):
+        """A task of --json in the words of the scenarios."""
+        next_ms = None if task["next_ms"] is None else task["next_ms"] - BEGIN
+        return {**task, "due": task["due_ms"] - BEGIN, "next": next_ms, "every": task["every_ms"],
+                "missed-periods": task["missed_periods"],
+                "maxlate": None if task["max_late_ms"] is None else str(task["max_late_ms"]),
+                "backoff": show_wait(task["backoff_ms"], task["factor"], task["backoff_max_ms"]),
+                "jitter": str(task["jitter"])}
+
     def look(self, name):
-        for task in self.see_all():
-            if task["id"] == name:
-                next_ms = None if task["next_ms"] is None else task["next_ms"] - BEGIN
-                return {**task, "due": task["due_ms"] - BEGIN, "next": next_ms, "every": task["every_ms"],
-                        "missed-periods": task["missed_periods"],
-                        "maxlate": None if task["max_late_ms"] is None else str(task["max_late_ms"]),
-                        "backoff": show_wait(task["backoff_ms"], task["factor"], task["backoff_max_ms"]),
-                        "jitter": str(task["jitter"])}
-        return None
+        return next((self.shown(task) for task in self.see_all() if task["id"] == name), None)
 
     def do_scan(self):
-        return [f"{task['id']} {task['due_ms'] - BEGIN}" for task in self.see_all()]
+        return [show_row(self.shown(task)) for task in self.see_all()]
 
     def do_len(self):
         return [str(sum(task["state"] != "dead" for task in self.see_all()))]
 
     def do_range(self, first, last):
-        found = [(task["id"], task["next_ms"] - BEGIN) for task in self.see_all() if task["state"] == "waiting"]
-        found = [f"{name} {next_ms}" for name, next_ms in found if int(first) <= next_ms <= int(last)]
-        return found or ["nothing"]
+        found = [self.shown(task) for task in self.see_all() if task["state"] == "waiting"]
+        return [show_row(task) for task in found if int(first) <= task["next"] <= int(last)] or ["nothing"]
 
     def do_states(self):
         found = self.tasks() or [{"paused": False}]
         return show_states(found[0], found[0]["paused"])
 
     def do_next(self):
-        return [f"{task['id']} {task['next_ms'] - BEGIN}" for task in self.tasks("next")] or ["nothing"]
+        return [show_row(self.shown(task)) for task in self.tasks("next")] or ["nothing"]
 
     def do_deaths(self):
         return [task["id"] for task in self.see_all() if task["state"] == "dead"] or ["nothing"]

@@ -332,30 +332,31 @@ static void cancel_task(const char *id)
 static void show_id(void *arg, const struct tw_store_task *task)
 {
     (void)arg;
-    printf("%.*s", (int)task->id.size, (const char *)task->id.data);
-    if (task->state != TW_STATE_DEAD)
-        printf(" %" PRId64, since_begin(task->next_ms));
-    puts("");
+    printf("%.*s\n", (int)task->id.size, (const char *)task->id.data);
 }
 
-static void show_due(void *arg, const struct tw_store_task *task)
+/* `next` of a task that nobody has. */
+static void show_row(void *arg, const struct tw_store_task *task)
 {
     (void)arg;
-    printf("%.*s %" PRId64 "\n", (int)task->id.size, (const char *)task->id.data, since_begin(task->due_ms));
+    printf("%.*s due %" PRId64, (int)task->id.size, (const char *)task->id.data, since_begin(task->due_ms));
+    if (task->state == TW_STATE_WAITING || task->state == TW_STATE_READY)
+        printf(" next %" PRId64, since_begin(task->next_ms));
+    puts("");
 }
 
 /* The dead tasks have a scan of their own. */
 static void show_all(void)
 {
     static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
-    tell_error(store_scan(home.store, "q", NULL, show_due, NULL));
-    tell_error(store_scan(home.store, "q", &dead, show_due, NULL));
+    tell_error(store_scan(home.store, "q", NULL, show_row, NULL));
+    tell_error(store_scan(home.store, "q", &dead, show_row, NULL));
 }
 
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
-    int64_t found = store_scan(home.store, "q", &range, show_id, NULL);
+    int64_t found = store_scan(home.store, "q", &range, states == TW_STATE_DEAD ? show_id : show_row, NULL);
     tell_error(found);
     if (found == 0)
         puts("nothing");

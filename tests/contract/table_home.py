@@ -7,8 +7,8 @@ import subprocess
 
 from eventually import PATIENCE
 from targets import KINDS, Targets
-from words import (ANSWERS, CONDITIONS, COUNTS, conditions_of, read_options, show, show_counts,
-                   show_details, show_states, show_wait)
+from words import (ANSWERS, CONDITIONS, COUNTS, conditions_of, read_options, show, show_counts, show_details,
+                   show_row, show_states, show_wait)
 
 BEGIN = 10**12  # an absolute time
 FOREVER, TIME_MAX, KEEPDUE = 2**64 - 1, 253402300799999, 16
@@ -340,8 +340,9 @@ class Table(Targets):
                 for line in (show_details(self.look(name)) if name in self.tasks else ["gone"])]
 
     def do_range(self, first, last):
-        found = [(name, task.next_ms() - BEGIN) for name, task in self.sorted("waiting")]
-        return [f"{name} {at}" for name, at in found if int(first) <= at <= int(last)] or ["nothing"]
+        found = [(name, self.look(name)) for name, _ in self.sorted("waiting")]
+        return [show_row(task, name) for name, task in found
+                if int(first) <= task["next"] <= int(last)] or ["nothing"]
 
     def do_next(self):
         return self.do_range(0, TIME_MAX)[:1]
@@ -360,7 +361,7 @@ class Table(Targets):
         return show_states(states, self.paused)
 
     def do_scan(self):
-        return sorted(f"{name} {task['due_ms'] - BEGIN}" for name, task in self.tasks.items())
+        return sorted(show_row(self.look(name), name) for name in self.tasks)
 
     def do_forecast(self, step, steps):
         """Of tasks that run once."""

@@ -36,6 +36,12 @@ def tell_task(task, names, next_states):
     return [" ".join(map(str, words + ["replaced"] * bool(task.get("replaced"))))]
 
 
+def show_row(task, name=None):
+    """A line of a scan, a range or next, which have `next` of a task that nobody has."""
+    words = [name or task["id"], "due", task["due"]]
+    return " ".join(map(str, words + ["next", task["next"]] * (task["state"] in ("waiting", "ready"))))
+
+
 def show(task):
     """The reply of get. An option that the task does not have is 0, empty or None."""
     return tell_task(task, ("lapses", "every", "times", "payload", "error"), ("waiting", "ready"))

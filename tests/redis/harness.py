@@ -870,8 +870,8 @@ def tasks(client, queue):
     """Returns {id: due} of all tasks of a queue, by TW.SCAN."""
     found, cursor = {}, "0"
     while True:
-        cursor, flat = client.execute_command("TW.SCAN", queue, cursor, "COUNT", 1000)
-        found.update(zip(flat[::2], map(int, flat[1::2])))
+        cursor, rows = client.execute_command("TW.SCAN", queue, cursor, "COUNT", 1000)
+        found.update((name, due) for name, due, _ in rows)
         if int(cursor) == 0:
             return found
 
@@ -880,25 +880,25 @@ PAGE = 10000  # The most rows that TW.RANGE returns at once.
 
 
 def in_order(execute, queue, limit=PAGE):
-    """Returns [[id, next], ...] of all waiting tasks of a queue, by TW.RANGE, page by page. `execute` sends a
-    command."""
+    """Returns [[id, due, next], ...] of all waiting tasks of a queue, by TW.RANGE, page by page. `execute`
+    sends a command."""
     rows, words = [], ("-", "+")
     while True:
         page = execute("TW.RANGE", queue, *words, "COUNT", limit)
         rows += page
         if len(page) < limit:
             return rows
-        words = (page[-1][1], "+", "AFTER", page[-1][0])
+        words = (page[-1][2], "+", "AFTER", page[-1][0])
 
 
-# [[id, due], ...] of all tasks of a queue, by TW.SCAN, as a script for a transaction.
+# [[id, due, next], ...] of all tasks of a queue, by TW.SCAN, as a script for a transaction.
 ALL_TASKS = """
 local rows, there, cursor = {}, {}, '0'
 repeat
     local page = redis.call('TW.SCAN', KEYS[1], cursor, 'COUNT', 10000)
-    for i = 1, #page[2], 2 do
-        if not there[page[2][i]] then rows[#rows + 1] = {page[2][i], page[2][i + 1]} end
-        there[page[2][i]] = true
+    for _, row in ipairs(page[2]) do
+        if not there[row[1]] then rows[#rows + 1] = row end
+        there[row[1]] = true
     end
     cursor = page[1]
 until cursor == '0'
@@ -911,7 +911,7 @@ local rows, from, after = {}, '-', {}
 repeat
     local page = redis.call('TW.RANGE', KEYS[1], from, '+', 'COUNT', 10000, unpack(after))
     for _, row in ipairs(page) do rows[#rows + 1] = row end
-    if #page > 0 then from, after = page[#page][2], {'AFTER', page[#page][1]} end
+    if #page > 0 then from, after = page[#page][3], {'AFTER', page[#page][1]} end
 until #page < 10000
 return rows
 """

@@ -212,7 +212,7 @@ class House:
         rows = {}
         for k, queue in enumerate(QUEUES):
             found = dict(zip(names[queue], answers[2 + 5 * k]))
-            copies = [name for name in answers[3 + 5 * k][1][::2] if name not in found]
+            copies = [name for name, *_ in answers[3 + 5 * k][1] if name not in found]
             assert all("@" in name for name in copies), f"nobody put {copies}"
             rows[queue] = found, copies, answers[4 + 5 * k], answers[5 + 5 * k], offered_by(answers[6 + 5 * k])
         raw.close()

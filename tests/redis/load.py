@@ -248,14 +248,14 @@ class Books:
 
     def take_queue(self, queue, rows, waiting, length):
         assert len(rows) == length, f"{queue}: TW.SCAN tells {len(rows)} tasks, TW.LEN {length}"
-        dues = [due for _, due in waiting]
+        dues = [due for _, due, _ in waiting]
         assert dues == sorted(dues), f"{queue}: TW.RANGE is not in order"
-        ready = {name: due for name, due in rows}
-        for name, due in waiting:
+        ready = {name: due for name, due, _ in rows}
+        for name, due, _ in waiting:
             assert ready.pop(name) == due > self.read_at, f"{queue}: TW.RANGE tells {name}, due {due}"
         last, now = max(ready.values(), default=0), now_ms()
         assert last <= now, f"{queue}: TW.RANGE leaves out a task that is due at {last}: {ready}"
-        for name, due in rows:
+        for name, due, _ in rows:
             assert name not in self.pending, f"{name} is there twice"
             self.pending[name] = due
 

@@ -93,7 +93,7 @@ class Queue {
 
     async next() {
         const reply = await this.#read(["TW.NEXT", this.key]);
-        return reply === null ? null : { id: text(reply[0]), next: new Date(reply[1]) };
+        return reply === null ? null : { id: text(reply[0]), due: new Date(reply[1]), next: new Date(reply[2]) };
     }
 
     async promote(id) {

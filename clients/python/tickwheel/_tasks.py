@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 
+Row = Tuple[str, float, float]  # The id, the due time and the next time of a task, in Unix seconds.
+
+
 class Counts(NamedTuple):
     """The attempts of a worker: done; failed; of these, attempts whose task has died; given back; and attempts
     that were not yours any more at their end, so that their result counts for nothing."""
@@ -156,13 +159,17 @@ def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
             for id, due, dead, attempt, error, lapses, *_ in raw]
 
 
-def next_task(raw: Any) -> Optional[Tuple[str, float]]:
-    return None if raw is None else (text(raw[0]), raw[1] / 1000)
+def row(raw: List[Any]) -> Row:
+    """A task as TW.NEXT and TW.SCAN show it. A newer server may append elements."""
+    return text(raw[0]), raw[1] / 1000, raw[2] / 1000
 
 
-def scanned(raw: Any) -> Tuple[int, List[Tuple[str, float]]]:
-    cursor, flat = raw
-    return int(cursor), [(text(id), int(due) / 1000) for id, due in zip(flat[::2], flat[1::2])]
+def next_task(raw: Any) -> Optional[Row]:
+    return None if raw is None else row(raw)
+
+
+def scanned(raw: Any) -> Tuple[int, List[Row]]:
+    return int(raw[0]), [row(one) for one in raw[1]]
 
 
 def jobs(raw: Any) -> Iterator[Job]:

@@ -6,7 +6,7 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _tasks
 from ._queue import QueueBase
-from ._tasks import DeadTask, Task
+from ._tasks import DeadTask, Row, Task
 from ._words import (PAGE, Id, Moment, Payload, Seconds, cancel_words, dead_words, encoded, move_words,
                      one_task, scan_words, when)
 
@@ -67,14 +67,15 @@ class Queue(QueueBase):
         """Returns the number of tasks that are not dead."""
         return self._send(int, "TW.LEN", self.key)
 
-    def next(self) -> Optional[Tuple[str, float]]:
-        """Returns the id and the time, in Unix seconds, of the task that waits for the earliest time; None if
-        no task waits."""
+    def next(self) -> Optional[Row]:
+        """Returns id, due time and next time (Unix seconds) of the task that waits for the earliest time; None
+        if no task waits."""
         return self._send(_tasks.next_task, "TW.NEXT", self.key)
 
-    def scan(self, match: Optional[Id] = None, count: int = 1000) -> Iterator[Tuple[str, float]]:
-        """Yields id and due time (Unix seconds) of all tasks in any state and order, as TW.SCAN: a task may
-        come twice. `match` is a glob pattern; a call looks at about `count` tasks. Not for pipelines."""
+    def scan(self, match: Optional[Id] = None, count: int = 1000) -> Iterator[Row]:
+        """Yields id, due and next time (Unix seconds; 0: it is dead) of all tasks in any state and order, as
+        TW.SCAN: a task may come twice. `match` is a glob pattern; a call looks at about `count` tasks. Not for
+        pipelines."""
         cursor = 0
         while True:
             cursor, found = self._send(_tasks.scanned, *scan_words(self.key, cursor, count, match))

@@ -99,10 +99,10 @@ class ScheduledJobRegistry(rq.registry.ScheduledJobRegistry):
         """Yields the ids of the parked jobs whose time is yet to come, the first due first."""
         page = self.connection.execute_command("TW.RANGE", self.key, "-", "+", "COUNT", PAGE)
         while page:
-            yield from (as_text(name) for name, _ in page)
-            name, due = page[-1]
+            yield from (as_text(name) for name, *_ in page)
+            name, _, next_ms = page[-1][:3]
             page = len(page) == PAGE and self.connection.execute_command(
-                "TW.RANGE", self.key, due, "+", "AFTER", name, "COUNT", PAGE)
+                "TW.RANGE", self.key, next_ms, "+", "AFTER", name, "COUNT", PAGE)
 
     def get_job_ids(self, start: int = 0, end: int = -1) -> List[str]:
         """Returns the ids from position `start` to `end`, the first due first; -1 is the last of all."""

@@ -357,7 +357,7 @@ static const struct command {
      "readonly",
      "read slow",
      {
-         .summary = "Returns the id and the next time of the waiting task that comes first.",
+         .summary = "Returns the id, the due time and the next time of the waiting task that comes first.",
          .complexity = "O(N) with N the number of tasks of all queues that are due before it, or of all "
                        "tasks of this queue if they are fewer",
          .arity = next_arity,

@@ -67,10 +67,12 @@ static void reply_text(RedisModuleCtx *ctx, const char *name, const char *text)
     RedisModule_ReplyWithCString(ctx, text);
 }
 
-static void reply_id_and_next(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
+/* A task as TW.NEXT, TW.RANGE and TW.SCAN show it. */
+static void reply_row(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
 {
-    RedisModule_ReplyWithArray(ctx, 2);
+    RedisModule_ReplyWithArray(ctx, 3);
     reply_bytes(ctx, tw__redis_task_id(task));
+    reply_number(ctx, tw__redis_task_first_due(task));
     reply_number(ctx, tw__redis_place_next(tw__redis_shared.queues, task, now_ms));
 }
 
@@ -178,7 +180,7 @@ int tw__redis_next_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     uint64_t now_ms = tw__redis_now_ms();
     if (queue == NULL || tw__redis_look_earliest(queue, now_ms + 1, UINT64_MAX, now_ms, 1, &task) == 0)
         return RedisModule_ReplyWithNull(ctx);
-    reply_id_and_next(ctx, task, now_ms);
+    reply_row(ctx, task, now_ms);
     return REDISMODULE_OK;
 }
 
@@ -218,7 +220,7 @@ static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_queue *queue
     size_t count = tw__redis_look_wanted(queue, wanted, now_ms, limit, task);
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++)
-        reply_id_and_next(ctx, task[i], now_ms);
+        reply_row(ctx, task[i], now_ms);
     RedisModule_Free(task);
 }
 
@@ -280,15 +282,14 @@ static uint64_t scan_some(struct scan *scan, const struct tw__redis_queue *queue
 
 static void reply_scan(RedisModuleCtx *ctx, const struct scan *scan, uint64_t cursor)
 {
+    uint64_t now_ms = tw__redis_now_ms();
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
     RedisModule_ReplyWithArray(ctx, 2);
     RedisModule_ReplyWithCString(ctx, text);
-    RedisModule_ReplyWithArray(ctx, (long)scan->found.count * 2);
-    for (size_t i = 0; i < scan->found.count; i++) {
-        reply_bytes(ctx, tw__redis_task_id(scan->found.at[i]));
-        reply_number(ctx, tw__redis_task_first_due(scan->found.at[i]));
-    }
+    RedisModule_ReplyWithArray(ctx, (long)scan->found.count);
+    for (size_t i = 0; i < scan->found.count; i++)
+        reply_row(ctx, scan->found.at[i], now_ms);
 }
 
 /* Reads MATCH, if the caller gave it. Returns false after an error reply. */

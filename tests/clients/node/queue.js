@@ -86,7 +86,7 @@ test("conditions of put and move", async () => {
     assert.equal(await queue.move("a", { delay: 5000, only: "gt" }), false);
     assert.equal(await queue.move("a", { at: YEAR_2100, only: "gt" }), true);
     assert.equal(await queue.move("b", { delay: 0 }), null);
-    assert.deepEqual(await queue.next(), { id: "a", next: YEAR_2100 });
+    assert.deepEqual(await queue.next(), { id: "a", due: YEAR_2100, next: YEAR_2100 });
     assert.deepEqual(await queue.cancel("a", "b"), [1, 0]);
     assert.equal(await queue.next(), null);
 });

@@ -26,7 +26,7 @@ async function queues() {
     }
     const words: Words = queue.putWords("a", "x");
     client.multi().addCommand(words);
-    const next: { id: string; next: Date } | null = await queue.next();
+    const next: { id: string; due: Date; next: Date } | null = await queue.next();
 
     // @ts-expect-error: a number is no payload
     await queue.put("a", 5);

@@ -268,7 +268,7 @@ def test_what_is_not_due_keeps_everything(move):
     move.add("again", FAR, "EVERY", 1000, "TIMES", 5, "MAXLEN", 100000, "MAXLATE", 99)
     move.client.execute_command(*add, move.key("list"), "bare", "AT", at, "LIST", "PAYLOAD", "x" * 100000)
     rows = move.client.execute_command("TW.RANGE", move.queue, "-", "+")
-    names = [name for name, _ in rows]
+    names = [name for name, *_ in rows]
     assert names[:601] == ["first", *(f"equal{k}" for k in range(600))]
     details = all_of(move.client, move.queue, names)
     digest = move.client.execute_command("DEBUG", "DIGEST-VALUE", move.queue)

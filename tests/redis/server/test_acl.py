@@ -262,7 +262,7 @@ def test_the_server_itself_has_all_rights(fleet):
             server.options["user"] = rules
             server.restart()
         changed.once("ACL", "SETUSER", "default", "allkeys")
-        assert changed.once("TW.RANGE", "s", "-", "+") == [["a", far], ["b", far]]
+        assert changed.once("TW.RANGE", "s", "-", "+") == [["a", far, far], ["b", far, far]]
 
 
 @pytest.mark.parametrize("run", ["plain", "script"])

@@ -233,7 +233,7 @@ def test_snapshots_alone_go_back_to_the_last_one(fleet, clock):
     wait_until(lambda: client.xlen(STREAM) == 1, message="it was not delivered again")
     again = client.xrange(STREAM)
     assert again[0][0] != first[0][0] and again[0][1] == first[0][1]
-    assert [name for name, _ in client.execute_command("TW.RANGE", "timeouts", "-", "+")] == ["cancelled"]
+    assert [name for name, *_ in client.execute_command("TW.RANGE", "timeouts", "-", "+")] == ["cancelled"]
 
 
 def test_consumers_as_in_the_document(server, r):

@@ -93,7 +93,7 @@ def test_replay_at_an_absolute_time(r):
     kill(r, "a")
     due = now_ms() + HOUR
     assert r.execute_command("TW.REPLAY", "s", "ALL", "AT", due) == 1
-    assert r.execute_command("TW.NEXT", "s") == ["a", due]
+    assert r.execute_command("TW.NEXT", "s") == ["a", due, due]
 
 
 def test_each_verb_names_the_dead_period_of_the_longest_id(r):
@@ -533,7 +533,8 @@ def test_late_may_leave_out_a_copy_of_a_lease(clock, r):
     assert task(r, "s", "a")["state"] == "leased"
 
 
-@pytest.mark.parametrize("words", [("MAXLATE", 0), ("EVERY", HOUR, "MISSED", "skip")], ids=["dropped", "skipped"])
+@pytest.mark.parametrize("words", [("MAXLATE", 0), ("EVERY", HOUR, "MISSED", "skip")],
+                         ids=["dropped", "skipped"])
 def test_a_take_passes_over_a_thousand_tasks(r, words):
     """They have no call now, and the next take goes on."""
     pipe = r.pipeline(transaction=False)

@@ -9,7 +9,7 @@ As in test_meddling.py, the server lives and starts again, no delivery comes twi
 log agree with the primary."""
 import pytest
 
-from harness import now_ms, wait_replica_in_sync, wait_until
+from harness import now_ms, tasks, wait_replica_in_sync, wait_until
 from situations import digest, meddled
 from workers import counts, put, put_frail, put_ready, state, take, workers
 
@@ -55,11 +55,8 @@ def wait_quiet(r):
 
 
 def queues(r):
-    return {
-        key: sorted(map(str,
-                        r.execute_command("TW.SCAN", key, 0, "COUNT", 1000)[1]))
-        for key in KEYS if r.exists(key)
-    }
+    return {key: sorted(str(part) for name, due in tasks(r, key).items() for part in (name, due))
+            for key in KEYS if r.exists(key)}
 
 
 def ids(r):

@@ -35,8 +35,8 @@ def held(r):
     found = {}
     for name in ("s", "s2"):
         if r.exists(name):
-            _, ids_and_dues = r.execute_command("TW.SCAN", name, 0, "COUNT", 10000)
-            found[name] = sorted(zip(ids_and_dues[::2], map(int, ids_and_dues[1::2])))
+            found[name] = sorted((row[0], row[1]) for row in
+                                 r.execute_command("TW.SCAN", name, 0, "COUNT", 10000)[1])
     for name in ("t", "t2"):
         found[name] = r.xrange(name)
     return found

@@ -122,7 +122,7 @@ def test_ids_targets_and_fields_of_many_bytes(fleet, size):
     due = now_ms() + HOUR
     add(r, "s", long, name, due, payload=(long, long))
     add(r, "s", long, name + "2", due, payload=(long, long))
-    assert r.execute_command("TW.NEXT", "s") == [name, due]
+    assert r.execute_command("TW.NEXT", "s") == [name, due, due]
     server.kill()
     server.start()
     r = server.client()

@@ -85,7 +85,7 @@ class Reference:
         return sorted(self.queues[queue].values(), key=lambda task: (task.due, task.order))
 
     def rows(self, queue):
-        return [[task.name, task.due] for task in self.sorted(queue)]
+        return [[task.name, task.due, task.due] for task in self.sorted(queue)]
 
     def after_delivery(self, queue, task, due, missed=0):
         """Changes the reference after a delivery with this due time, which stood for further periods too."""
@@ -256,7 +256,7 @@ class Play:
         if queue in FAR:
             return reply
         assert str(reply[0]) == "0", "the queue is too large for one look"
-        return [list(row) for row in zip(reply[1][::2], reply[1][1::2])]
+        return reply[1]
 
     @staticmethod
     def ms(seconds_and_micros):
@@ -352,7 +352,7 @@ class Play:
     def catch_up(self, queue, rows):
         """Applies the changes that the looks do not show: dropped tasks, periods that were left out, and due
         times of Lists."""
-        found, now = dict(rows), self.now[0]
+        found, now = {name: due for name, due, _ in rows}, self.now[0]
         for task in list(self.reference.queues[queue].values()):
             due = found.get(task.name)
             if due is None:
@@ -441,7 +441,7 @@ class Play:
     def due_of(self, name, new):
         """Returns the due time that a command has given to a task. IN counts from the server's clock, so the
         due time is read from the server."""
-        due = dict(self.rows)[name]
+        due = {row[0]: row[1] for row in self.rows}[name]
         assert new(self.now[0]) <= due <= new(self.now[1]), f"{name}: due {due}, {self.now}"
         return due
 
@@ -597,8 +597,8 @@ class Play:
             if queue in FAR:
                 assert reply == least == most
             else:
-                names = {name for name, _ in reply}
-                assert {name for name, _ in least} <= names and sorted(reply) == sorted(
+                names = {name for name, *_ in reply}
+                assert {name for name, *_ in least} <= names and sorted(reply) == sorted(
                     row for row in most if row[0] in names)
 
         self.do(queue, ["TW.RANGE", queue, low, high, *([] if limit == 1000 else ["COUNT", limit])],
@@ -611,7 +611,7 @@ class Play:
 
         def counted(now):
             cells = [0] * count
-            for _, due in self.waiting(queue, now):
+            for _, _, due in self.waiting(queue, now):
                 cell = -(-(due - now) // step) - 1
                 if cell < count:
                     cells[cell] += 1
@@ -622,8 +622,9 @@ class Play:
             if first == second:
                 assert reply == first
             else:
-                dues = [due - step * count for _, due in self.waiting(queue, self.now[0])]
-                surely = sum(end <= self.now[0] for (_, due), end in zip(self.waiting(queue, self.now[0]), dues)
+                dues = [due - step * count for _, _, due in self.waiting(queue, self.now[0])]
+                waiting = self.waiting(queue, self.now[0])
+                surely = sum(end <= self.now[0] for (_, _, due), end in zip(waiting, dues)
                              if due > self.now[1])
                 assert len(reply) == count and surely <= sum(reply) <= sum(end <= self.now[1] for end in dues)
         self.do(queue, ["TW.FORECAST", queue, "STEP", step, "STEPS", count], judge)
@@ -652,8 +653,8 @@ class Play:
         glob, count = self.rng.choice(["*", "*", "1*", "?", "[0-4]?", "*-*"]), self.rng.choice([1, 10, 100])
         found, cursor = {}, 0
         for _ in range(10000):
-            cursor, flat = self.raw("TW.SCAN", queue, cursor, "COUNT", count, "MATCH", glob)
-            found.update(zip(flat[::2], flat[1::2]))
+            cursor, rows = self.raw("TW.SCAN", queue, cursor, "COUNT", count, "MATCH", glob)
+            found.update((name, due) for name, due, _ in rows)
             if str(cursor) == "0":
                 break
         expected = {name: task.due for name, task in self.reference.queues[queue].items()

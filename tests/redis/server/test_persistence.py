@@ -33,7 +33,7 @@ HELD_BACK = {"maxmemory": 1}  # A server with this option delivers to no target:
 
 def order(client, queue):
     """Returns the ids of the waiting tasks of a queue, in the order in which they will be delivered."""
-    return [name for name, _ in in_order(client.execute_command, queue)]
+    return [name for name, *_ in in_order(client.execute_command, queue)]
 
 
 def everything(client, queue):
@@ -532,9 +532,9 @@ def look_and_cancel(client):
         both.execute_command("TW.LEN", "c")
         both.execute_command("TW.SCAN", "c", 0, "COUNT", 20000)
         both.dump("c")
-        waiting, count, (_, flat), dump = both.execute()
-    names = flat[::2]
-    assert {name for name, _ in waiting} <= set(names)
+        waiting, count, (_, rows), dump = both.execute()
+    names = [name for name, *_ in rows]
+    assert {name for name, *_ in waiting} <= set(names)
     assert count == len(names)
     assert names or not client.exists("c")  # all tasks were due, and are gone
     client.execute_command("TW.GET", "c", *(names or ["none"]))

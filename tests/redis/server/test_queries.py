@@ -122,15 +122,15 @@ def test_len(r):
 def test_next_is_the_task_that_is_due_first(r):
     base = now_ms() + HOUR
     fill(r, [base + 5, base + 3, base + 9])
-    assert r.execute_command("TW.NEXT", "s") == ["t1", base + 3]
+    assert r.execute_command("TW.NEXT", "s") == ["t1", base + 3, base + 3]
 
 
 def test_next_of_equals_is_the_one_filed_first(r):
     base = now_ms() + HOUR
     fill(r, [base + 1] + [base] * 20)
-    assert r.execute_command("TW.NEXT", "s") == ["t1", base]
+    assert r.execute_command("TW.NEXT", "s") == ["t1", base, base]
     r.execute_command("TW.CANCEL", "s", "t1")
-    assert r.execute_command("TW.NEXT", "s") == ["t2", base]
+    assert r.execute_command("TW.NEXT", "s") == ["t2", base, base]
 
 
 def test_next_of_nothing(r):
@@ -146,10 +146,10 @@ def test_next_and_range_see_waiting_tasks_alone(r):
         add(pipe, "a", base - 2, queue="ready")
         pausing(pipe, 60000)
         pipe.execute()
-    assert r.execute_command("TW.NEXT", "s") == ["c", base + HOUR]
+    assert r.execute_command("TW.NEXT", "s") == ["c", base + HOUR, base + HOUR]
     assert r.execute_command("TW.NEXT", "ready") is None
     for first in ("-", 0, base - 2):
-        assert r.execute_command("TW.RANGE", "s", first, "+") == [["c", base + HOUR]]
+        assert r.execute_command("TW.RANGE", "s", first, "+") == [["c", base + HOUR, base + HOUR]]
     assert r.execute_command("TW.RANGE", "s", "-", base) == []
 
 
@@ -159,22 +159,22 @@ def test_next_among_other_queues(r, mine, others):
     base = now_ms() + HOUR
     fill(r, [base + 1000 + i for i in reversed(range(mine))])
     fill(r, [base + i for i in range(others)], queue="others")
-    assert r.execute_command("TW.NEXT", "s") == [f"t{mine - 1}", base + 1000]
+    assert r.execute_command("TW.NEXT", "s") == [f"t{mine - 1}", base + 1000, base + 1000]
 
 
 def test_next_far_away(r):
     add(r, "a", END_OF_TIME)
-    assert r.execute_command("TW.NEXT", "s") == ["a", END_OF_TIME]
+    assert r.execute_command("TW.NEXT", "s") == ["a", END_OF_TIME, END_OF_TIME]
 
 
 # TW.SCAN
 
 def scan_all(r, *words, during=None, queue="s"):
-    """Returns [(id, due)] of a scan from the first to the last call. during() runs between calls."""
+    """Returns [(id, due, next)] of a scan from the first to the last call. during() runs between calls."""
     found, cursor, calls = [], "0", 0
     while True:
-        cursor, flat = r.execute_command("TW.SCAN", queue, cursor, *words)
-        found += zip(flat[::2], flat[1::2])
+        cursor, rows = r.execute_command("TW.SCAN", queue, cursor, *words)
+        found += map(tuple, rows)
         calls += 1
         assert calls < 1000000, "the scan does not end"
         if str(cursor) == "0":
@@ -188,7 +188,7 @@ def scan_all(r, *words, during=None, queue="s"):
 def test_a_scan_returns_all(r, size, words):
     base = now_ms() + HOUR
     fill(r, [base + i for i in range(size)])
-    assert set(scan_all(r, *words)) == {(f"t{i}", base + i) for i in range(size)}
+    assert set(scan_all(r, *words)) == {(f"t{i}", base + i, base + i) for i in range(size)}
 
 
 def test_scan_of_no_queue(server, r):
@@ -196,27 +196,43 @@ def test_scan_of_no_queue(server, r):
     assert r.exists("nowhere") == 0
 
 
-def test_scan_answers_a_cursor_and_pairs(server, r):
+def test_scan_answers_a_cursor_and_tasks(server, r):
     due = now_ms() + HOUR
     add(r, "a", due)
-    assert Raw(server)("TW.SCAN", "s", 0) == ["0", ["a", due]]
+    assert Raw(server)("TW.SCAN", "s", 0) == ["0", [["a", due, due]]]
+
+
+def test_each_look_shows_due_and_next(r):
+    """Of a retry, of a leased task and of a dead one too."""
+    due, late = now_ms() - 1000, now_ms() + HOUR
+    for name in ("dead", "leased", "retry"):
+        r.execute_command("TW.PUT", "s", name, "AT", due, "PAYLOAD", "x")
+        job = r.execute_command("TW.TAKE", 1, "s", "LEASE", 2 * HOUR, "BLOCK", 60000)[0]
+        if name == "dead":
+            r.execute_command("TW.NACK", "s", name, job[2], "DEAD")
+        elif name == "retry":
+            assert r.execute_command("TW.NACK", "s", name, job[2], "AT", late) == late
+    assert sorted(scan_all(r)) == [("dead", due, 0), ("leased", due, task(r, "s", "leased")["next"]),
+                                   ("retry", due, late)]
+    assert r.execute_command("TW.RANGE", "s", "-", "+") == [["retry", due, late]]
+    assert r.execute_command("TW.NEXT", "s") == ["retry", due, late]
 
 
 def test_count_is_a_hint(r):
     fill(r, [now_ms() + HOUR] * 5000)
-    found = {count: len(r.execute_command("TW.SCAN", "s", 0, "COUNT", count)[1]) // 2 for count in (10, 1000)}
-    assert len(r.execute_command("TW.SCAN", "s", 0)[1]) // 2 == found[10] < 200
+    found = {count: len(r.execute_command("TW.SCAN", "s", 0, "COUNT", count)[1]) for count in (10, 1000)}
+    assert len(r.execute_command("TW.SCAN", "s", 0)[1]) == found[10] < 200
     assert 300 < found[1000] < 3000
 
 
 def test_one_call_looks_at_some_20000_tasks_whatever_count_says(r):
     base = now_ms() + HOUR
     fill(r, [base + i for i in range(50000)])
-    cursor, flat = r.execute_command("TW.SCAN", "s", 0, "COUNT", 2**31 - 1)
-    assert str(cursor) != "0" and 20000 <= len(flat) // 2 < 21000
-    cursor, flat = r.execute_command("TW.SCAN", "s", 0, "COUNT", 2**31 - 1, "MATCH", "nobody")
-    assert str(cursor) != "0" and flat == []
-    assert set(scan_all(r, "COUNT", 2**31 - 1)) == {(f"t{i}", base + i) for i in range(50000)}
+    cursor, rows = r.execute_command("TW.SCAN", "s", 0, "COUNT", 2**31 - 1)
+    assert str(cursor) != "0" and 20000 <= len(rows) < 21000
+    cursor, rows = r.execute_command("TW.SCAN", "s", 0, "COUNT", 2**31 - 1, "MATCH", "nobody")
+    assert str(cursor) != "0" and rows == []
+    assert set(scan_all(r, "COUNT", 2**31 - 1)) == {(f"t{i}", base + i, base + i) for i in range(50000)}
 
 
 def test_one_call_looks_at_fewer_tasks_with_long_ids(r):
@@ -227,9 +243,9 @@ def test_one_call_looks_at_fewer_tasks_with_long_ids(r):
     for name in names:
         add(pipe, name, base)
     pipe.execute()
-    cursor, flat = r.execute_command("TW.SCAN", "s", 0, "COUNT", 10000)
-    assert str(cursor) != "0" and 5000 <= len(flat) // 2 < 6000
-    assert {name for name, _ in scan_all(r, "COUNT", 10000)} == names
+    cursor, rows = r.execute_command("TW.SCAN", "s", 0, "COUNT", 10000)
+    assert str(cursor) != "0" and 5000 <= len(rows) < 6000
+    assert {name for name, *_ in scan_all(r, "COUNT", 10000)} == names
 
 
 def test_no_pattern_is_hostile(r):
@@ -264,7 +280,7 @@ def test_a_pattern_means_the_same_as_in_keys(r, server, seed):
         other.keys(pattern)
     matched = 0
     for pattern, mine, theirs in zip(patterns, pipe.execute()[len(names):], other.execute()):
-        assert (str(mine[0]), sorted(mine[1][::2])) == ("0", sorted(theirs)), repr(pattern)
+        assert (str(mine[0]), sorted(name for name, *_ in mine[1])) == ("0", sorted(theirs)), repr(pattern)
         matched += len(theirs) > 0
     assert matched > 500
 
@@ -281,7 +297,7 @@ def test_match(r, pattern, count):
 def test_scan_options_in_any_order_and_in_small_letters(r):
     add(r, "a", now_ms() + HOUR)
     for words in (("match", "a", "count", 5), ("COUNT", 5, "MATCH", "a")):
-        assert [name for name, _ in scan_all(r, *words)] == ["a"]
+        assert [name for name, *_ in scan_all(r, *words)] == ["a"]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -307,7 +323,7 @@ def test_what_is_there_from_first_to_last_call_is_returned(r, seed):
             pipe.execute_command("TW.MOVE", "s", name, "AT", base + choose.randrange(1000))
         pipe.execute()
 
-    seen = {name for name, _ in scan_all(r, "COUNT", choose.choice([1, 10, 50]), during=change)}
+    seen = {name for name, *_ in scan_all(r, "COUNT", choose.choice([1, 10, 50]), during=change)}
     assert stay <= seen
     assert seen <= stay | set(come_and_go)
 
@@ -326,7 +342,7 @@ def test_a_scan_goes_on_while_the_queue_grows_and_shrinks_by_a_hundred_times(r):
             pipe.execute_command("TW.CANCEL", "s", *(f"x{i}" for i in range(20000)))
         pipe.execute()
 
-    assert stay <= {name for name, _ in scan_all(r, during=change)}
+    assert stay <= {name for name, *_ in scan_all(r, during=change)}
 
 
 def test_a_cursor_of_a_queue_that_is_gone_ends(r):
@@ -354,15 +370,15 @@ def test_range_is_in_order_of_due_times(r):
     random.Random(1).shuffle(order)
     fill(r, [base + i for i in order])
     found = r.execute_command("TW.RANGE", "s", "-", "+")
-    assert found == [[f"t{order.index(i)}", base + i] for i in range(300)]
+    assert found == [[f"t{order.index(i)}", base + i, base + i] for i in range(300)]
 
 
 def test_both_ends_of_a_range_belong_to_it(r):
     base = now_ms() + HOUR
     fill(r, [base + i for i in range(10)])
     assert [name
-            for name, _ in r.execute_command("TW.RANGE", "s", base + 3, base + 6)] == ["t3", "t4", "t5", "t6"]
-    assert r.execute_command("TW.RANGE", "s", base + 4, base + 4) == [["t4", base + 4]]
+            for name, *_ in r.execute_command("TW.RANGE", "s", base + 3, base + 6)] == ["t3", "t4", "t5", "t6"]
+    assert r.execute_command("TW.RANGE", "s", base + 4, base + 4) == [["t4", base + 4, base + 4]]
     assert r.execute_command("TW.RANGE", "s", base + 5, base + 4) == []
 
 
@@ -377,8 +393,8 @@ def test_the_ends_of_time(r, low, high, expected):
 
 def test_the_end_of_time_is_in_the_range_to_it(r):
     add(r, "a", END_OF_TIME)
-    assert r.execute_command("TW.RANGE", "s", "+", "+") == [["a", END_OF_TIME]]
-    assert r.execute_command("TW.RANGE", "s", 0, END_OF_TIME) == [["a", END_OF_TIME]]
+    assert r.execute_command("TW.RANGE", "s", "+", "+") == [["a", END_OF_TIME, END_OF_TIME]]
+    assert r.execute_command("TW.RANGE", "s", 0, END_OF_TIME) == [["a", END_OF_TIME, END_OF_TIME]]
     assert r.execute_command("TW.RANGE", "s", 0, END_OF_TIME - 1) == []
 
 
@@ -387,7 +403,7 @@ def test_range_gives_equals_in_the_order_of_filing(r):
     names = [f"t{i * 7 % 100}" for i in range(100)]
     for name in names:
         add(r, name, due)
-    assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == names
+    assert [name for name, *_ in r.execute_command("TW.RANGE", "s", "-", "+")] == names
 
 
 def test_range_with_a_limit(r):
@@ -395,7 +411,8 @@ def test_range_with_a_limit(r):
     fill(r, [base + i for i in range(1500)])
     assert len(r.execute_command("TW.RANGE", "s", "-", "+")) == 1000
     assert len(r.execute_command("TW.RANGE", "s", "-", "+", "COUNT", PAGE)) == 1500
-    assert r.execute_command("TW.RANGE", "s", base + 7, "+", "COUNT", 2) == [["t7", base + 7], ["t8", base + 8]]
+    assert r.execute_command("TW.RANGE", "s", base + 7, "+", "COUNT", 2) == [["t7", base + 7, base + 7],
+                                                                             ["t8", base + 8, base + 8]]
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100, PAGE])
@@ -404,16 +421,16 @@ def test_a_range_page_by_page_gives_each_task_once(r, limit):
     choose, base = random.Random(limit), now_ms() + HOUR
     dues = [base + choose.choice([0, 0, 1, 2, 50000]) for _ in range(700 if limit < 100 else 25000)]
     fill(r, dues)
-    expected = [[f"t{i}", due] for due, i in sorted((due, i) for i, due in enumerate(dues))]
+    expected = [[f"t{i}", due, due] for due, i in sorted((due, i) for i, due in enumerate(dues))]
     assert in_order(r.execute_command, "s", limit) == expected
 
 
 def test_after_leaves_out_what_comes_before_and_the_task_itself(r):
     base = now_ms() + HOUR
     fill(r, [base, base, base, base + 1, base + 1])
-    assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "t1", "COUNT", 2) == [["t2", base],
-                                                                                        ["t3", base + 1]]
-    assert r.execute_command("TW.RANGE", "s", base, base, "COUNT", 5, "AFTER", "t1") == [["t2", base]]
+    assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "t1", "COUNT", 2) == [
+        ["t2", base, base], ["t3", base + 1, base + 1]]
+    assert r.execute_command("TW.RANGE", "s", base, base, "COUNT", 5, "AFTER", "t1") == [["t2", base, base]]
     assert r.execute_command("TW.RANGE", "s", base + 1, "+", "after", "t4") == []
 
 
@@ -421,11 +438,11 @@ def test_after_a_task_that_is_not_there_any_more_leaves_out_nothing(r):
     """A reader that continues with AFTER misses no task, but may see some tasks again."""
     base = now_ms() + HOUR
     fill(r, [base, base, base])
-    all_three = [[f"t{i}", base] for i in range(3)]
+    all_three = [[f"t{i}", base, base] for i in range(3)]
     assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "nobody") == all_three
     assert r.execute_command("TW.RANGE", "s", base - 1, "+", "AFTER", "t1") == all_three
     r.execute_command("TW.MOVE", "s", "t1", "AT", base + 5)
-    assert r.execute_command("TW.RANGE", "s", base, base, "AFTER", "t1") == [["t0", base], ["t2", base]]
+    assert r.execute_command("TW.RANGE", "s", base, base, "AFTER", "t1") == all_three[::2]
     assert r.execute_command("TW.RANGE", "nowhere", base, "+", "AFTER", "t1") == []
 
 
@@ -441,7 +458,7 @@ def test_range_among_other_queues(r, mine, others):
     fill(r, [base + 10 * i for i in range(mine)])
     fill(r, [base + 10 * i for i in range(others)], queue="others")
     found = r.execute_command("TW.RANGE", "s", base + 10, base + 40)
-    assert found == [[f"t{i}", base + 10 * i] for i in range(1, 5)]
+    assert found == [[f"t{i}", base + 10 * i, base + 10 * i] for i in range(1, 5)]
 
 
 def test_range_against_a_sorted_list(r):
@@ -454,9 +471,9 @@ def test_range_against_a_sorted_list(r):
     for _ in range(100):
         low, high = sorted(base + int(10 ** choose.uniform(0, 14)) for _ in range(2))
         limit = choose.choice([1, 10, 5000])
-        expected = [[f"t{i}", due] for due, i in model if low <= due <= high][:limit]
+        expected = [[f"t{i}", due, due] for due, i in model if low <= due <= high][:limit]
         assert r.execute_command("TW.RANGE", "s", low, high, "COUNT", limit) == expected
-    assert r.execute_command("TW.NEXT", "s") == [f"t{model[0][1]}", model[0][0]]
+    assert r.execute_command("TW.NEXT", "s") == [f"t{model[0][1]}", model[0][0], model[0][0]]
 
 
 # TW.FORECAST
@@ -723,8 +740,8 @@ def test_a_held_task_waits_for_the_next_try_of_its_target(r):
     rows = r.execute_command("TW.RANGE", "s", "-", "+")
     found = info(r)
     if now_ms() < next_ms:  # The first try is not over.
-        assert rows == [["first", next_ms], ["second", next_ms]]
-        assert r.execute_command("TW.RANGE", "s", next_ms, "+", "AFTER", "first") == [["second", next_ms]]
+        assert rows == [["first", base - 2, next_ms], ["second", base - 1, next_ms]]
+        assert r.execute_command("TW.RANGE", "s", next_ms, "+", "AFTER", "first") == rows[1:]
         assert (found["waiting"], found["ready"], found["late"], found["next"]) == (2, 0, 0, next_ms)
         assert task(r, "s", "second")["state"] == "waiting" and forecast(r, "STEP", HOUR, "STEPS", 1) == [2]
 
@@ -759,7 +776,7 @@ def test_queries_are_answered_by_replicas(fleet, server, r, words):
                 for name, value in as_map(found).items() if name not in COUNTS and name != "bytes"
             }
         if words[0] == "TW.SCAN":
-            return sorted(zip(found[1][::2], found[1][1::2]))
+            return sorted(found[1])
         return found
 
     assert answer(replica.client()) == answer(r)

@@ -132,7 +132,7 @@ def test_each_end_lets_the_new_task_wait_for_its_time(server, r, how, last):
     assert {name: counters[name] for name in names} == {
         name: int(name == COUNTED.get(last, "failed")) for name in names}
     assert ack(r, job) == 0 and touch(r, job, 5) is None and end(r, job, BACK) is None
-    assert dead_of(r, "s") == [] and r.execute_command("TW.NEXT", "s") == ["a", due]
+    assert dead_of(r, "s") == [] and r.execute_command("TW.NEXT", "s") == ["a", due, due]
 
 
 @pytest.mark.parametrize("how", MAKERS)

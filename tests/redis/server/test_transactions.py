@@ -31,7 +31,8 @@ def test_all_commands_in_one_transaction(r):
                   ("TW.PROMOTE", "s", "ALL"), ("XLEN", "q"), ("EXISTS", "s")):
         pipe.execute_command(*words)
     assert pipe.execute() == [
-        True, "a", "b", 1, 2, ["b", due + 1], [1], [["a", due + 2]], ["0", ["a", due + 2]], 1, 0, 1
+        True, "a", "b", 1, 2, ["b", due + 1, due + 1], [1], [["a", due + 2, due + 2]],
+        ["0", [["a", due + 2, due + 2]]], 1, 0, 1
     ]
 
 
@@ -367,8 +368,8 @@ def test_a_replica_has_the_same_tasks(fleet, server, r):
     assert other.xrange("q") == r.xrange("q")
     assert other.lrange("l", 0, -1) == r.lrange("l", 0, -1)
     assert other.execute_command("DEBUG", "DIGEST") == r.execute_command("DEBUG", "DIGEST")
-    assert [name for name, _ in other.execute_command("TW.RANGE", "s", "-", "+")] == [
-        name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")]
+    assert [name for name, *_ in other.execute_command("TW.RANGE", "s", "-", "+")] == [
+        name for name, *_ in r.execute_command("TW.RANGE", "s", "-", "+")]
 
 
 @pytest.mark.parametrize("transaction", [False, True])
@@ -404,6 +405,6 @@ def test_commands_of_one_script_agree_about_now(r):
     rng = random.Random()
     for _ in range(20):
         r.eval(script, 2, "s", "q")
-        assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b"]
+        assert [name for name, *_ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b"]
         r.delete("s")
         any_moment(rng, 0.002)

@@ -331,8 +331,9 @@ def test_ready_and_leased_tasks_are_no_part_of_next_range_and_forecast(r):
     at = nack(r, jobs["retried"], "IN", 60000)
     wait_ready(r, "s")
     waiting = r.execute_command("TW.GET", "s", "waiting")
-    assert r.execute_command("TW.NEXT", "s") == ["retried", at]
-    assert in_order(r.execute_command, "s") == [["retried", at], ["waiting", as_map(waiting[0])["due"]]]
+    assert r.execute_command("TW.NEXT", "s") == ["retried", 1000, at]
+    assert [(name, next_ms) for name, _, next_ms in in_order(r.execute_command, "s")] == [
+        ("retried", at), ("waiting", as_map(waiting[0])["due"])]
     assert sum(r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 2)) == 2
     assert r.execute_command("TW.LEN", "s") == 4
     assert tasks(r, "s") == {"ready": 1000, "leased": 1000, "retried": 1000,

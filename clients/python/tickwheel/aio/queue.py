@@ -6,7 +6,7 @@ from typing import Any, AsyncIterator, Callable, List, Optional, Tuple, TypeVar
 
 from .. import _tasks
 from .._queue import QueueBase
-from .._tasks import DeadTask, Task
+from .._tasks import DeadTask, Row, Task
 from .._words import (PAGE, Id, Moment, Payload, Seconds, cancel_words, dead_words, encoded, move_words,
                       one_task, scan_words, when)
 
@@ -69,14 +69,15 @@ class Queue(QueueBase):
         """Returns the number of tasks that are not dead."""
         return await self._send(int, "TW.LEN", self.key)
 
-    async def next(self) -> Optional[Tuple[str, float]]:
-        """Returns the id and the time, in Unix seconds, of the task that waits for the earliest time; None if
-        no task waits."""
+    async def next(self) -> Optional[Row]:
+        """Returns id, due time and next time (Unix seconds) of the task that waits for the earliest time; None
+        if no task waits."""
         return await self._send(_tasks.next_task, "TW.NEXT", self.key)
 
-    async def scan(self, match: Optional[Id] = None, count: int = 1000) -> AsyncIterator[Tuple[str, float]]:
-        """Yields id and due time (Unix seconds) of all tasks in any state and order, as TW.SCAN: a task may
-        come twice. `match` is a glob pattern; a call looks at about `count` tasks. Not for pipelines."""
+    async def scan(self, match: Optional[Id] = None, count: int = 1000) -> AsyncIterator[Row]:
+        """Yields id, due and next time (Unix seconds; 0: it is dead) of all tasks in any state and order, as
+        TW.SCAN: a task may come twice. `match` is a glob pattern; a call looks at about `count` tasks. Not for
+        pipelines."""
         cursor = 0
         while True:
             words = scan_words(self.key, cursor, count, match)
