@@ -409,7 +409,7 @@ static void take_and_fail(struct tw_store *store, struct jobs *jobs)
     } while (atomic_load(&jobs->count) > n);
     for (int i = 0; i < n; i++) {
         tw_job_fail(jobs->kept[i], "again");
-        tw_job_answer(jobs->kept[i], TW_ANSWER_RETRY);
+        tw_job_answer(jobs->kept[i], TW_ANSWER_FAILED);
     }
     atomic_store(&jobs->count, 0);
     runner_idle(store);

@@ -22,11 +22,12 @@ ELSEWHERE = "{}: a file has no such statement; `tickwheel tasks --store FILE` ha
 
 # The states are those of tw_list. A program has the task if run is 0, and else a run of the file.
 TASK = """
-    SELECT due_ms AS due, lapses, every_ms AS every,
-        CASE times WHEN 0 THEN -1 ELSE times END AS times, coalesce(missed, 'coalesce') AS missed,
-        missed_periods AS "missed-periods", coalesce(max_late_ms, -1) AS "max-late", replaced > 0 AS replaced,
+    SELECT due_ms AS due, lapses, nullif(every_ms, 0) AS every, nullif(times, 0) AS times,
+        coalesce(missed, 'coalesce') AS missed,
+        missed_periods AS "missed-periods", max_late_ms AS "max-late", replaced > 0 AS replaced,
         max(attempt, replaced) AS attempt, coalesce(error, '') AS error, coalesce(worker, '') AS worker,
-        CASE WHEN replaced <> 0 AND run = 0 THEN place_ms ELSE next_ms END AS next, payload,
+        CASE WHEN dead_ms IS NOT NULL THEN NULL WHEN replaced <> 0 AND run = 0 THEN place_ms ELSE next_ms END AS next,
+        payload,
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
              WHEN replaced <> 0 AND run = 0 OR run <> 0 AND run = (SELECT m.run FROM tw_meta m) THEN 'leased'
              WHEN next_ms <= ? THEN 'ready' ELSE 'waiting' END AS state
@@ -178,8 +179,8 @@ class File:
         for row in at:
             told = dict(zip([column[0] for column in at.description], row))
             payload = b"" if told["payload"] is None else blob(told["payload"])
-            return {**told, "payload": [payload], "remaining": max(0, told["next"] - now_ms()),
-                    "kind": "workers", "target": "", "maxlen": 0}
+            return {**told, "payload": [payload], "remaining": max(0, (told["next"] or 0) - now_ms()),
+                    "kind": "workers", "target": "", "maxlen": None}
         return None
 
     def _get(self, key: str, *ids: Any) -> List[Optional[Dict[str, Any]]]:
@@ -188,19 +189,19 @@ class File:
     def _len(self, key: str) -> int:
         return int(self._rows("SELECT count(*) FROM tw_task WHERE queue = ? AND dead_ms IS NULL", key)[0][0])
 
-    def _next(self, key: str) -> Optional[Tuple[bytes, int]]:
-        found: List[Tuple[bytes, int]] = self._rows(
-            "SELECT id, next_ms FROM tw_task INDEXED BY tw_order WHERE queue = ? AND dead_ms IS NULL"
+    def _next(self, key: str) -> Optional[Tuple[bytes, int, int]]:
+        found: List[Tuple[bytes, int, int]] = self._rows(
+            "SELECT id, due_ms, next_ms FROM tw_task INDEXED BY tw_order WHERE queue = ? AND dead_ms IS NULL"
             " AND replaced = 0 AND run = 0 AND next_ms > ? ORDER BY place_ms, seq LIMIT 1", key, now_ms())
         return found[0] if found else None
 
     def _scan(self, key: str, cursor: int, _: str, count: int, *match: Any) -> Tuple[int, List[Any]]:
         pattern = match[1].decode() if match else "*"
-        found = self._rows("SELECT seq, id, due_ms, CAST(id AS TEXT) GLOB ? FROM tw_task"
-                           " WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
+        found = self._rows("SELECT seq, CAST(id AS TEXT) GLOB ?, id, due_ms, iif(dead_ms IS NULL, next_ms, NULL)"
+                           " FROM tw_task WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
                            pattern, key, int(cursor), int(count))
         last = found[-1][0] if len(found) == int(count) else 0
-        return last, [value for _, id, due_ms, good in found if good for value in (id, due_ms)]
+        return last, [row for _, good, *row in found if good]
 
     # Dead tasks
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 
-Row = Tuple[str, float, float]  # The id, the due time and the next time of a task, in Unix seconds.
+# The id, the due time and the next time of a task, in Unix seconds. A dead task has no next time.
+Row = Tuple[str, float, Optional[float]]
 
 
 class Counts(NamedTuple):
@@ -161,7 +162,7 @@ def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
 
 def row(raw: List[Any]) -> Row:
     """A task as TW.NEXT and TW.SCAN show it. A newer server may append elements."""
-    return text(raw[0]), raw[1] / 1000, raw[2] / 1000
+    return text(raw[0]), raw[1] / 1000, seconds(raw[2])
 
 
 def next_task(raw: Any) -> Optional[Row]:

@@ -52,13 +52,18 @@ static void reply_named(RedisModuleCtx *ctx, const char *name, uint64_t number)
 }
 
 /* A number that is absent is nil. */
-static void reply_if(RedisModuleCtx *ctx, const char *name, bool there, uint64_t number)
+static void reply_number_if(RedisModuleCtx *ctx, bool there, uint64_t number)
 {
-    RedisModule_ReplyWithCString(ctx, name);
     if (there)
         reply_number(ctx, number);
     else
         RedisModule_ReplyWithNull(ctx);
+}
+
+static void reply_if(RedisModuleCtx *ctx, const char *name, bool there, uint64_t number)
+{
+    RedisModule_ReplyWithCString(ctx, name);
+    reply_number_if(ctx, there, number);
 }
 
 static void reply_text(RedisModuleCtx *ctx, const char *name, const char *text)
@@ -73,7 +78,8 @@ static void reply_row(RedisModuleCtx *ctx, const struct tw__redis_task *task, ui
     RedisModule_ReplyWithArray(ctx, 3);
     reply_bytes(ctx, tw__redis_task_id(task));
     reply_number(ctx, tw__redis_task_first_due(task));
-    reply_number(ctx, tw__redis_place_next(tw__redis_shared.queues, task, now_ms));
+    reply_number_if(ctx, tw__redis_task_stage(task) != TW__TASK_BURIED,
+                    tw__redis_place_next(tw__redis_shared.queues, task, now_ms));
 }
 
 /* ---- TW.GET ---------------------------------------------------------------------------------------------- */

@@ -212,7 +212,7 @@ def test_each_look_shows_due_and_next(r):
             r.execute_command("TW.NACK", "s", name, job[2], "DEAD")
         elif name == "retry":
             assert r.execute_command("TW.NACK", "s", name, job[2], "AT", late) == late
-    assert sorted(scan_all(r)) == [("dead", due, 0), ("leased", due, task(r, "s", "leased")["next"]),
+    assert sorted(scan_all(r)) == [("dead", due, None), ("leased", due, task(r, "s", "leased")["next"]),
                                    ("retry", due, late)]
     assert r.execute_command("TW.RANGE", "s", "-", "+") == [["retry", due, late]]
     assert r.execute_command("TW.NEXT", "s") == ["retry", due, late]

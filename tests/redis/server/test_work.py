@@ -42,7 +42,7 @@ def touch(client, job, lease):
 def test_a_task_is_put_taken_and_acknowledged(r):
     due = now_ms() + 50
     assert put(r, "s", "a", "AT", due, payload=("one", "", "three")) == "a"
-    assert get(r, "a")["state"] == "waiting"
+    assert get(r, "a")["state"] == "waiting" or now_ms() >= due
     job = wait_take(r, "s")
     assert now_ms() >= due
     assert job[:2] == ("s", "a") and job.due == due and job.attempt == 1 and job.payload == ["one", "", "three"]

@@ -75,7 +75,7 @@ class Queue(QueueBase):
         return await self._send(_tasks.next_task, "TW.NEXT", self.key)
 
     async def scan(self, match: Optional[Id] = None, count: int = 1000) -> AsyncIterator[Row]:
-        """Yields id, due and next time (Unix seconds; 0: it is dead) of all tasks in any state and order, as
+        """Yields id, due and next time (Unix seconds; None: it is dead) of all tasks in any state and order, as
         TW.SCAN: a task may come twice. `match` is a glob pattern; a call looks at about `count` tasks. Not for
         pipelines."""
         cursor = 0
