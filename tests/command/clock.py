@@ -106,6 +106,10 @@ class Clock:
         """Moves without waiting, for a process in which a thread that has slept waits for something else."""
         self.numbers[NOW] += round(seconds * 10**9)
 
+    def set(self, seconds):
+        """Somebody sets the date, forward or back."""
+        self.numbers[WALL] += round(seconds * 10**9)
+
     def next_round(self):
         self.numbers[ROUND] += 1
 

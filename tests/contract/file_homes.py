@@ -194,9 +194,12 @@ class Sql(Looks, Store):
         paused = self.db.execute("SELECT 1 FROM tw_queue WHERE paused").fetchone()
         return show_states(dict(map(tuple, counts)), paused)
 
-    def do_pass(self, ms):
+    def do_pass(self, ms, verb="pass"):
         self.now += int(ms)
-        return self.ask("pass", ms)
+        return self.ask(verb, ms)
+
+    def do_set(self, ms):
+        return self.do_pass(ms, "set")
 
 
 TAKEN = """
@@ -442,3 +445,7 @@ class Command(Looks, Store):
     def do_pass(self, ms):
         self.clock.skip(int(ms) / 1000)
         return self.ask("pass", ms)
+
+    def do_set(self, ms):
+        self.clock.set(int(ms) / 1000)
+        return self.ask("set", ms)

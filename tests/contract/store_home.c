@@ -438,6 +438,15 @@ static void pass(uint64_t ms)
     runner_idle(home.store);
 }
 
+/* Somebody sets the clock, forward or back. */
+static void set_clock(int64_t ms)
+{
+    runner_idle(home.store);
+    clock_step(ms);
+    *home.now_ms += (uint64_t)ms;
+    runner_idle(home.store);
+}
+
 /* ---- errors ---------------------------------------------------------------------------------------------- */
 
 /* Sets a member of a change from a word "due_ms=5"; each array has one name. */
@@ -546,6 +555,8 @@ static void obey(const struct verb *verb)
         tell(store_resume(home.store, "q"));
     else if (strcmp(name, "pass") == 0)
         pass(number_of(id));
+    else if (strcmp(name, "set") == 0)
+        set_clock(*id == '-' ? -(int64_t)number_of(id + 1) : (int64_t)number_of(id));
     else if (strcmp(name, "apply") == 0)
         apply(verb);
     else if (strcmp(name, "list") == 0)

@@ -272,6 +272,14 @@ class Table(Targets):
         self.deliver()
         return []
 
+    def do_set(self, ms):
+        """Somebody sets the clock. Leases keep their length, as in a server."""
+        self.now += int(ms)
+        for _, name in self.leases():
+            self.tasks[name].numbers["end_ms"] += int(ms)
+        self.deliver()
+        return []
+
     def do_crash(self):
         """The run ends with all its attempts."""
         self.counted.clear()
