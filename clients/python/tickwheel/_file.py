@@ -26,7 +26,7 @@ TASK = """
         coalesce(missed, 'coalesce') AS missed,
         missed_periods AS "missed-periods", max_late_ms AS "max-late", replaced > 0 AS replaced,
         max(attempt, replaced) AS attempt, coalesce(error, '') AS error, coalesce(worker, '') AS worker,
-        CASE WHEN dead_ms IS NOT NULL THEN NULL WHEN replaced <> 0 AND run = 0 THEN place_ms ELSE next_ms END AS next,
+        CASE WHEN dead_ms IS NULL THEN iif(replaced <> 0 AND run = 0, place_ms, next_ms) END AS next,
         payload,
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
              WHEN replaced <> 0 AND run = 0 OR run <> 0 AND run = (SELECT m.run FROM tw_meta m) THEN 'leased'
@@ -197,7 +197,8 @@ class File:
 
     def _scan(self, key: str, cursor: int, _: str, count: int, *match: Any) -> Tuple[int, List[Any]]:
         pattern = match[1].decode() if match else "*"
-        found = self._rows("SELECT seq, CAST(id AS TEXT) GLOB ?, id, due_ms, iif(dead_ms IS NULL, next_ms, NULL)"
+        found = self._rows("SELECT seq, CAST(id AS TEXT) GLOB ?, id, due_ms,"
+                           " CASE WHEN dead_ms IS NULL THEN next_ms END"
                            " FROM tw_task WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
                            pattern, key, int(cursor), int(count))
         last = found[-1][0] if len(found) == int(count) else 0
