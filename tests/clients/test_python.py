@@ -143,7 +143,21 @@ def test_the_other_calls(work):
     assert work.count() == 5 and work.next() == ("t0", 4e9, 4e9)
     assert {*work.scan()} == {(f"t{number}", 4e9 + number, 4e9 + number) for number in range(5)}
     assert [id for id, *_ in work.scan("t[34]", count=1)] and [*work.scan("t3")] == [("t3", 4e9 + 3, 4e9 + 3)]
-    assert work.cancel("t0", "t1", "t2", "none") == [1, 1, 1, 0]
+    assert work.cancel("t0", "t1", "t2", "none", "t2") == [1, 1, 1, 0, 0]
+    assert Queue(work.client, work.key.encode()).get("t3").text == "x"
+
+
+@pytest.mark.parametrize("pattern, found", [
+    ("*", "a* aü a]b a-b \udcff"), ("a\\*", "a*"), ("a?", "a*"), ("a??", "aü a]b a-b"), ("?", "\udcff"),
+    ("\udcff", "\udcff"), ("a[]]b", ""), ("a[\\]]b", "a]b"), ("a[^x]b", "a]b a-b"), ("a[^-]b", "a]b"),
+    ("a[z-\\]b", "a]b"), ("[b-a]*b", "a]b a-b"), ("*a*b*", "a]b a-b"), ("a[", ""), ("", ""),
+    ("*" + "a*" * 120 + "x", "")])
+def test_patterns(work, pattern, found):
+    for id in ("a*", "aü", "a]b", "a-b", "\udcff", "a" * 900):
+        work.put(id, "x", delay=60)
+    assert {id for id, *_ in work.scan(pattern)} - {"a" * 900} == {*found.split()}
+    with pytest.raises(REFUSED, match="MATCH has 256 bytes: expected at most 255"):
+        list(work.scan("x" * 256))
 
 
 @at_server
@@ -651,6 +665,97 @@ def test_a_file_without_tables(client, tmp_path, monkeypatch):
         tickwheel.connect(f"sqlite:///{tmp_path}/new.db")
     monkeypatch.setattr(tickwheel._file, "EXTENSION", os.path.join(os.path.dirname(command()[0]), EXTENSION))
     assert Queue(tickwheel.connect(f"sqlite:///{tmp_path}/new.db"), "q").put("a", "x") == "a"
+
+
+@in_file
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_file_that_is_lost_acknowledges_nothing(work, crew, end, how):
+    """The call of each thread fails, also of a new one, and a worker ends. No new file is made."""
+    worker, path, errors = crew(), work.client.path, []
+    worker.add(print, work.key)
+    worker.start()
+    work.put("a", "x", delay=60)
+    os.rename(path + end, path + ".old")
+    if how == "replaced":
+        shutil.copy(path + ".old", path + end)
+
+    def put():
+        with pytest.raises(sqlite3.OperationalError, match=f"{end} was {how} while it was open") as said:
+            work.put("b", "x")
+        errors.append(said)
+
+    put()
+    other = threading.Thread(target=put)
+    other.start()
+    other.join(PATIENCE)
+    assert len(errors) == 2 and os.path.exists(path + end) == (how == "replaced")
+    with pytest.raises(WorkerError, match=f"TW.TAKE {work.key}: .* was {how}"):
+        worker.join(PATIENCE)
+    worker._started = False
+
+
+@in_file
+def test_a_child_of_a_fork_does_not_use_the_file(work):
+    """SQLite holds no locks there. This is so for a client that the child makes."""
+    code = ("import os, sys, tickwheel\nhome = tickwheel.connect(sys.argv[1])\n"
+            "if os.fork():\n    os._exit(0)\n"
+            "for one in (lambda: home, lambda: tickwheel.connect(sys.argv[1])):\n"
+            "    try:\n        tickwheel.Queue(one(), 'q').put('a', 'x')\n"
+            "    except Exception as error:\n        print(error)\n")
+    done = subprocess.run([sys.executable, "-uc", code, f"sqlite:///{work.client.path}"], capture_output=True,
+                          text=True, cwd=PACKAGE, timeout=PATIENCE, check=False)
+    assert done.stdout.count("was opened by the parent of this process") == 2, done
+
+
+@in_file
+def test_a_file_of_another_format_is_refused(work):
+    db = sqlite3.connect(work.client.path)
+    db.execute("UPDATE tw_meta SET format = 2")
+    db.commit()
+    db.close()
+    with pytest.raises(sqlite3.OperationalError, match="format 2: expected 1"):
+        tickwheel.File(work.client.path)
+
+
+@in_file
+def test_a_folder_that_the_process_leaves(work, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(os.path.dirname(work.client.path))
+    here = Queue(tickwheel.File(os.path.basename(work.client.path)), work.key)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    thread = threading.Thread(target=here.put, args=("a", "x"))
+    thread.start()
+    thread.join(PATIENCE)
+    assert work.get("a").text == "x" and not os.listdir()
+
+
+@in_file
+@pytest.mark.parametrize("level", [None, "", "IMMEDIATE"])
+def test_a_call_within_a_transaction_is_done_whole_or_not_at_all(work, level):
+    """Also where the caller has rows and texts of its own kind."""
+    db = sqlite3.connect(work.client.path, isolation_level=level)
+    db.row_factory, db.text_factory = (lambda *_: "row"), bytes
+    mine = work.on(db)
+    mine.put("a", "x", delay=60)
+    with pytest.raises(sqlite3.IntegrityError, match="tw_cancel: id"):
+        mine.cancel("a", "x" * 2000)
+    db.commit()
+    assert work.get("a").state == mine.get("a").state == "waiting" and mine.next()[0] == "a"
+    assert [id for id, *_ in mine.scan()] == ["a"] and mine.move("a", delay=50) and mine.cancel("a") == [1]
+    db.commit()
+    assert work.get("a") is None
+    db.close()
+
+
+@in_file
+def test_a_lease_that_has_run_out_is_not_cancelled(work):
+    work.put("a", "x")
+    words = _words.take_words(1, 1, 5000, "me", [work.key])
+    assert work.client.execute_command(*words)
+    work.put("b", "x")
+    assert list(take(work)) == ["b"]
+    wait_until(lambda: work.get("a").remaining == 0)
+    assert work.cancel("a", "b") == [1, 2]
 
 
 @in_file

@@ -4,12 +4,16 @@ commands of the module, so queues and workers are the same in both homes."""
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import secrets
 import sqlite3
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
+from urllib.parse import quote
 
+from ._tasks import text
 from ._words import PAGE, Value, Words, encoded
 
 POLL_S = 0.01  # A change by others is seen after so long.
@@ -17,21 +21,33 @@ COLUMNS = {"EVERY": "every_ms", "TIMES": "times", "MISSED": "missed", "MAXLATE":
            "TRIES": "tries", "JITTER": "jitter"}
 CONDITIONS = ("NX", "XX", "GT", "LT")
 EXTENSION = "tickwheel_sqlite"
+FORMAT = 1  # of the tables
 MOST = 1000  # tasks of a take
+MOST_MATCH = 255  # bytes of a pattern
 ELSEWHERE = "{}: a file has no such statement; `tickwheel tasks --store FILE` has promote, pause and resume"
 
-# The states are those of tw_list. A program has the task if run is 0, and else a run of the file.
-TASK = """
+# The process that has opened a file. SQLite cannot go on in a child of fork(), which does not hold its locks.
+opened: Dict[str, int] = {}
+
+# A program has a leased task, whose place is the end of its lease, if run is 0, and else a run of the file.
+NEXT = "iif(dead_ms IS NOT NULL, NULL, iif(replaced <> 0 AND run = 0, place_ms, next_ms))"
+
+# The states are those of tw_list.
+TASK = f"""
     SELECT due_ms AS due, lapses, nullif(every_ms, 0) AS every, nullif(times, 0) AS times,
         coalesce(missed, 'coalesce') AS missed,
         missed_periods AS "missed-periods", max_late_ms AS "max-late", replaced > 0 AS replaced,
         max(attempt, replaced) AS attempt, coalesce(error, '') AS error, coalesce(worker, '') AS worker,
-        CASE WHEN dead_ms IS NULL THEN iif(replaced <> 0 AND run = 0, place_ms, next_ms) END AS next,
-        payload,
+        {NEXT} AS next, payload,
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
              WHEN replaced <> 0 AND run = 0 OR run <> 0 AND run = (SELECT m.run FROM tw_meta m) THEN 'leased'
              WHEN next_ms <= ? THEN 'ready' ELSE 'waiting' END AS state
     FROM tw_task LEFT JOIN tw_lease USING (queue, id) WHERE queue = ? AND id = ?"""
+
+# Whether a worker has a task. One whose lease has run out has lost it.
+AT_WORK = """
+    SELECT replaced <> 0 AND run = 0 AND place_ms > clock OR run <> 0 AND run = (SELECT m.run FROM tw_meta m)
+    FROM tw_task, tw_clock WHERE queue = ? AND id = ?"""
 
 # The next time at which a take may find something: also the end of a lease.
 NEXT_PLACE = """
@@ -51,6 +67,49 @@ def now_ms() -> int:
     return -(-time.time_ns() // 1000000)
 
 
+def pattern_of(glob: bytes) -> Pattern[bytes]:
+    """Returns the expression of a pattern of KEYS. No `*` is tried again, so that no pattern is slow."""
+    if len(glob) > MOST_MATCH:
+        raise sqlite3.IntegrityError(f"MATCH has {len(glob)} bytes: expected at most {MOST_MATCH}")
+    parts, at = [b""], 0
+    while at < len(glob):
+        sign, at = glob[at:at + 1], at + 1
+        if sign == b"*":
+            parts.append(b"")
+        elif sign == b"?":
+            parts[-1] += b"."
+        elif sign == b"[":
+            chosen, at = class_of(glob, at)
+            parts[-1] += chosen
+        else:
+            if sign == b"\\" and at < len(glob):
+                sign, at = glob[at:at + 1], at + 1
+            parts[-1] += re.escape(sign)
+    if len(parts) > 1:
+        middle = [b"(?=(.*?%b))\\%d" % (part, number) for number, part in enumerate(parts[1:-1], 1)]
+        parts = [parts[0], *middle, b".*" + parts[-1]]
+    return re.compile(b"".join(parts), re.DOTALL)
+
+
+def class_of(glob: bytes, at: int) -> Tuple[bytes, int]:
+    """Returns the expression of the class of bytes that begins here, and the place behind it."""
+    negated = glob[at:at + 1] == b"^"
+    at, chosen = at + negated, set()
+    while at < len(glob) and glob[at:at + 1] != b"]":
+        if glob[at:at + 1] == b"\\" and at + 1 < len(glob):
+            at += 1
+            chosen.add(glob[at])
+        elif glob[at + 1:at + 2] == b"-" and at + 2 < len(glob):
+            first, last = sorted((glob[at], glob[at + 2]))
+            chosen.update(range(first, last + 1))
+            at += 2
+        else:
+            chosen.add(glob[at])
+        at += 1
+    found = b"".join(b"\\x%02x" % one for one in range(256) if (one in chosen) != negated)
+    return b"[%b]" % found if found else b"(?!)", at + 1
+
+
 def blob(value: Value) -> bytes:
     """Returns a payload as redis-py would send it."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
@@ -66,38 +125,78 @@ def time_of(words: Words) -> int:
 class File:
     """The queues of an SQLite file, for any thread: the `client` of Queue and Worker. Each thread has its own
     connection. A file without the tables gets them by the extension tickwheel_sqlite. `timeout`: seconds that
-    a call waits while others write. Raises the errors of sqlite3."""
+    a call waits while others write. Raises the errors of sqlite3. When the file was replaced or removed, all
+    calls fail. So they do in a child of fork(), if its parent has opened the file."""
 
     def __init__(self, path: str, timeout: float = 5.0) -> None:
-        self.path, self.timeout, self._own = path, timeout, threading.local()
+        self.path, self.timeout, self._own = os.path.realpath(path), timeout, threading.local()
+        self._places: Dict[str, Tuple[int, int]] = {}  # Device and inode of the file, its log and its index.
         self._commands: Dict[str, Callable[..., Any]] = {
             "TW.PUT": self._put, "TW.CANCEL": self._cancel, "TW.MOVE": self._move, "TW.GET": self._get,
             "TW.LEN": self._len, "TW.NEXT": self._next, "TW.SCAN": self._scan, "TW.DEAD": self._dead,
             "TW.REPLAY": self._replay, "TW.PURGE": self._purge, "TW.ACK": self._ack, "TW.NACK": self._nack,
             "TW.TOUCH": self._touch, "TW.TAKE": lambda *words: FileLink(self).take(["TW.TAKE", *words])}
-        self._install(self.connection())
+        self._open()
+
+    def _open(self) -> None:
+        before = self._found("")
+        db = self._db()
+        self._install(db)
+        said = db.execute("SELECT format FROM tw_meta").fetchone()[0]
+        if said != FORMAT:
+            raise sqlite3.OperationalError(f"the tables have format {said}: expected {FORMAT}")
+        found = {end: self._found(end) for end in ("", "-wal", "-shm")}
+        if before not in (None, found[""]) or (found["-wal"] and not found["-shm"]):
+            raise self._lost("-shm" if before == found[""] else "", "replaced")
+        self._places = {end: place for end, place in found.items() if place is not None}
 
     def __repr__(self) -> str:
         return f"<File {self.path}>"
 
-    def connection(self) -> sqlite3.Connection:
-        """Returns this thread's connection."""
+    def _found(self, end: str) -> Optional[Tuple[int, int]]:
+        try:
+            status = os.stat(self.path + end)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return status.st_dev, status.st_ino
+
+    def _lost(self, end: str, how: str) -> sqlite3.OperationalError:
+        return sqlite3.OperationalError(f"{self.path}{end} was {how} while it was open: connect again, when "
+                                        "the old -wal and -shm have been moved with the file, or removed")
+
+    def _check(self) -> None:
+        """Raises an error if the file is not the one at the path any more: its tasks would be lost."""
+        if opened.setdefault(self.path, os.getpid()) != os.getpid():
+            raise sqlite3.OperationalError(f"{self.path} was opened by the parent of this process: open it "
+                                           "after the fork alone, or start the process without a fork")
+        for end, place in self._places.items():
+            with contextlib.suppress(PermissionError):  # Then nothing is proved.
+                found = self._found(end)
+                if found != place:
+                    raise self._lost(end, "replaced" if found else "removed")
+
+    def _db(self) -> sqlite3.Connection:
+        """Returns this thread's connection. Each call begins with it."""
+        self._check()
         made: Optional[sqlite3.Connection] = getattr(self._own, "connection", None)
         if made is None:
-            made = self._own.connection = sqlite3.connect(self.path, self.timeout, isolation_level=None)
+            address = f"file:{quote(os.fsencode(self.path))}?mode={'rw' if self._places else 'rwc'}"
+            made = self._own.connection = sqlite3.connect(address, self.timeout, isolation_level=None, uri=True)
         return made
 
     def close(self) -> None:
         """Closes this thread's connection. Those of other threads end with their threads."""
-        self.connection().close()
-        self._own.connection = None
+        made, self._own.connection = getattr(self._own, "connection", None), None
+        if made is not None:
+            made.close()
 
     def execute_command(self, *words: Any, **_: Any) -> Any:
         """Does a command of the module (docs/redis.md), and returns its reply as redis-py does."""
         name = str(words[0]).upper()
         if name not in self._commands:
             raise NotImplementedError(ELSEWHERE.format(name))
-        return self._commands[name](*words[1:])
+        key = text(words[1]) if isinstance(words[1], bytes) else words[1]
+        return self._commands[name](key, *words[2:])
 
     @staticmethod
     def _install(db: sqlite3.Connection) -> None:
@@ -118,18 +217,19 @@ class File:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Commits at the end, or rolls back after an error."""
-        db = self.connection()
+        db = self._db()
         db.execute("BEGIN IMMEDIATE")
-        try:
+        with ended(db, "COMMIT", "ROLLBACK"):
             yield db
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
+
+    def _cursor(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """Does a statement. Rows are tuples, whatever rows the caller's connection makes."""
+        cursor = self._db().cursor()
+        cursor.row_factory = None
+        return cursor.execute(statement, values)
 
     def _rows(self, statement: str, *values: Any) -> List[Any]:
-        return self.connection().execute(statement, values).fetchall()
+        return self._cursor(statement, *values).fetchall()
 
     # Tasks
 
@@ -157,25 +257,24 @@ class File:
         found = self._rows(f"INSERT INTO tw_put({names}) VALUES ({places}) RETURNING id", *row.values())
         return row["id"] if found else None
 
-    def _state(self, key: str, id: bytes) -> Optional[str]:
-        found = self._told(key, id)
-        return None if found is None else str(found["state"])
+    def _cancel(self, key: str, *ids: Any) -> List[int]:
+        with self.transaction():
+            return [self._cancel_one(key, encoded(id)) for id in ids]
 
-    def _cancel(self, key: str, *ids: bytes) -> List[int]:
-        with self.transaction() as db:
-            states = [self._state(key, encoded(id)) for id in ids]
-            db.executemany("INSERT INTO tw_cancel(queue, id) VALUES (?, ?)", [(key, encoded(id)) for id in ids])
-        return [0 if state is None else 2 if state == "leased" else 1 for state in states]
+    def _cancel_one(self, key: str, id: bytes) -> int:
+        found = self._rows(AT_WORK, key, id)
+        self._rows("INSERT INTO tw_cancel(queue, id) VALUES (?, ?)", key, id)
+        return 1 + int(found[0][0]) if found else 0
 
     def _move(self, key: str, id: Any, how: str, ms: int, only: Optional[str] = None) -> Optional[int]:
         with self.transaction():
-            if self._state(key, encoded(id)) is None:
+            if not self._rows(AT_WORK, key, encoded(id)):
                 return None
             return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
                                   " RETURNING id", key, encoded(id), time_of([how, ms]), only))
 
     def _told(self, key: str, id: bytes) -> Optional[Dict[str, Any]]:
-        at = self.connection().execute(TASK, (now_ms(), key, id))
+        at = self._cursor(TASK, now_ms(), key, id)
         for row in at:
             told = dict(zip([column[0] for column in at.description], row))
             payload = b"" if told["payload"] is None else blob(told["payload"])
@@ -196,13 +295,11 @@ class File:
         return found[0] if found else None
 
     def _scan(self, key: str, cursor: int, _: str, count: int, *match: Any) -> Tuple[int, List[Any]]:
-        pattern = match[1].decode() if match else "*"
-        found = self._rows("SELECT seq, CAST(id AS TEXT) GLOB ?, id, due_ms,"
-                           " CASE WHEN dead_ms IS NULL THEN next_ms END"
-                           " FROM tw_task WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
-                           pattern, key, int(cursor), int(count))
+        pattern = pattern_of(match[1] if match else b"*")
+        found = self._rows(f"SELECT seq, id, due_ms, {NEXT} FROM tw_task WHERE queue = ? AND seq > ?"
+                           " ORDER BY seq LIMIT ?", key, int(cursor), int(count))
         last = found[-1][0] if len(found) == int(count) else 0
-        return last, [row for _, good, *row in found if good]
+        return last, [row for _, *row in found if pattern.fullmatch(row[0])]
 
     # Dead tasks
 
@@ -210,9 +307,10 @@ class File:
         given, died, seq = dict(zip(words[::2], words[1::2])), -1, -1
         if "AFTER" in given:
             found = self._rows("SELECT dead_ms, seq FROM tw_task WHERE queue = ? AND id = ?"
-                               " AND dead_ms IS NOT NULL", key, encoded(given["AFTER"]))
+                               " AND dead_ms IS NOT NULL", key, given["AFTER"])
             if not found:
-                raise sqlite3.IntegrityError("AFTER: expected the id of a dead task")
+                after = text(given["AFTER"])
+                raise sqlite3.IntegrityError(f"AFTER is {after!r}: expected the id of a dead task")
             died, seq = found[0]
         return self._rows("SELECT id, due_ms, dead_ms, attempt, coalesce(error, ''), lapses FROM tw_task"
                           " WHERE queue = ? AND dead_ms IS NOT NULL AND (dead_ms, seq) > (?, ?)"
@@ -220,10 +318,10 @@ class File:
 
     def _each_dead(self, statement: str, key: str, chosen: Sequence[Any], *first: Any) -> int:
         """Runs a statement for a dead task, `IDS 1 id`, or for a page of them, `ALL`. Returns their number."""
-        with self.transaction() as db:
+        with self.transaction():
             one = chosen[0] == "IDS"
             ids = [encoded(chosen[2])] if one else [row[0] for row in self._dead(key, "COUNT", PAGE)]
-            return sum(len(db.execute(statement, (*first, key, id)).fetchall()) for id in ids)
+            return sum(len(self._rows(statement, *first, key, id)) for id in ids)
 
     def _replay(self, key: str, *words: Any) -> int:
         chosen = 1 if words[0] == "ALL" else 3
@@ -258,16 +356,16 @@ class File:
         """Returns a number that changes when another connection changes the file."""
         return self._rows("PRAGMA data_version")
 
-    def _ack(self, key: Any, id: Any, token: str) -> int:
+    def _ack(self, key: str, id: Any, token: str) -> int:
         return len(self._rows("INSERT INTO tw_ack(queue, id, token) VALUES (?, ?, ?) RETURNING id",
-                              *named(key, id), token))
+                              key, encoded(id), token))
 
-    def _touch(self, key: Any, id: Any, token: str, _: str, lease_ms: int) -> Optional[int]:
+    def _touch(self, key: str, id: Any, token: str, _: str, lease_ms: int) -> Optional[int]:
         found = self._rows("INSERT INTO tw_touch(queue, id, token, lease_ms) VALUES (?, ?, ?, ?) RETURNING id",
-                           *named(key, id), token, lease_ms)
+                           key, encoded(id), token, lease_ms)
         return now_ms() + lease_ms if found else None
 
-    def _nack(self, key: Any, id: Any, token: str, *words: Any) -> Optional[int]:
+    def _nack(self, key: str, id: Any, token: str, *words: Any) -> Optional[int]:
         """Returns 0 if the task, or its period, is dead now; None if the token is no good."""
         how, error, at, ms, rest = "failed", None, False, None, iter(words)
         for word in rest:
@@ -280,10 +378,10 @@ class File:
         with self.transaction():
             last = self._rows("SELECT replaced <= 0 AND (? = 'dead' OR attempt - lapses >= coalesce(tries,"
                               " (SELECT m.tries FROM tw_meta m))) FROM tw_task WHERE queue = ? AND id = ?",
-                              how, *named(key, id))
+                              how, key, encoded(id))
             if not self._rows("INSERT INTO tw_nack(queue, id, token, how, error, in_ms) VALUES (?, ?, ?, ?,"
                               " ?, max(0, ? - ? * (SELECT clock FROM tw_clock))) RETURNING id",
-                              *named(key, id), token, how, error, ms, at):
+                              key, encoded(id), token, how, error, ms, at):
                 return None
         return 0 if how != "back" and last[0][0] else 1
 
@@ -292,19 +390,43 @@ class Within(File):
     """The queues of the file that a connection of the caller has open, in the caller's transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+        self._of_caller = connection
         super().__init__("a connection of the caller")
 
-    def connection(self) -> sqlite3.Connection:
-        return self._connection
+    def __repr__(self) -> str:
+        return f"<File of {self._of_caller!r}>"
+
+    def _open(self) -> None:
+        self._install(self._of_caller)
+
+    def _db(self) -> sqlite3.Connection:
+        return self._of_caller
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        yield self._connection
+        """Does all of it or nothing in the caller's transaction, which it begins as sqlite3 does."""
+        db = self._of_caller
+        if not db.in_transaction:
+            db.execute("BEGIN IMMEDIATE")
+            if db.isolation_level is None or getattr(db, "autocommit", False) is True:
+                with ended(db, "COMMIT", "ROLLBACK"):
+                    yield db
+                return
+        db.execute("SAVEPOINT tw_call")
+        with ended(db, "RELEASE tw_call", "ROLLBACK TO tw_call", "RELEASE tw_call"):
+            yield db
 
 
-def named(key: Any, id: Any) -> Tuple[str, bytes]:
-    return key.decode() if isinstance(key, bytes) else key, encoded(id)
+@contextlib.contextmanager
+def ended(db: sqlite3.Connection, well: str, *badly: str) -> Iterator[None]:
+    """Ends a transaction at the end of the block, or after its error."""
+    try:
+        yield
+        db.execute(well)
+    except BaseException:
+        for statement in badly if db.in_transaction else ():
+            db.execute(statement)
+        raise
 
 
 class FileLink:
@@ -318,7 +440,7 @@ class FileLink:
     def take(self, words: Sequence[Any]) -> List[Any]:
         """Does TW.TAKE: waits for at most BLOCK ms until there are tasks, or for unblock()."""
         last = 2 + int(words[1])
-        keys = [named(key, b"")[0] for key in words[2:last]]
+        keys = [text(key) for key in words[2:last]]
         given = dict(zip(words[last::2], words[last + 1::2]))
         end, seen, place_ms = time.monotonic() + int(given.get("BLOCK", 0)) / 1000, None, 0.0
         while not self.stopped.is_set():
