@@ -810,7 +810,7 @@ def test_addresses(connect):
         assert {**pool.connection_kwargs, "db": 3, "username": "u", "password": "p@"} == pool.connection_kwargs
         assert all("username" not in one or one["username"] is None for one in sentinels)
     for url in ("amqp://h", "h:7", "redis+sentinel://a", "redis+sentinel:///s", "sqlite://shop.db", "sqlite:///",
-                "sqlite+x:///a", "sqlite:///a?b"):
+                "sqlite+x:///a", "sqlite:///a?b", "sqlite:///:memory:"):
         with pytest.raises(ValueError, match="expected "):
             connect(url)
 

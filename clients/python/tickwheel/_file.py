@@ -129,6 +129,8 @@ class File:
     calls fail. So they do in a child of fork(), if its parent has opened the file."""
 
     def __init__(self, path: str, timeout: float = 5.0) -> None:
+        if path in ("", ":memory:"):
+            raise ValueError(f"path is {path!r}: expected a file, which each thread opens")
         self.path, self.timeout, self._own = os.path.realpath(path), timeout, threading.local()
         self._places: Dict[str, Tuple[int, int]] = {}  # Device and inode of the file, its log and its index.
         self._commands: Dict[str, Callable[..., Any]] = {
