@@ -749,13 +749,12 @@ def test_a_call_within_a_transaction_is_done_whole_or_not_at_all(work, level):
 
 @in_file
 def test_a_lease_that_has_run_out_is_not_cancelled(work):
-    work.put("a", "x")
-    words = _words.take_words(1, 1, 5000, "me", [work.key])
-    assert work.client.execute_command(*words)
     work.put("b", "x")
     assert list(take(work)) == ["b"]
-    wait_until(lambda: work.get("a").remaining == 0)
-    assert work.cancel("a", "b") == [1, 2]
+    work.put("a", "x")
+    assert work.client.execute_command(*_words.take_words(1, 1, 5000, "me", [work.key]))
+    wait_until(lambda: work.get("a").next + 0.001 < time.time())
+    assert work.get("a").state == "leased" and work.cancel("a", "b") == [1, 2]
 
 
 @in_file
