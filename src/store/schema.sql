@@ -565,16 +565,16 @@ CREATE TRIGGER tw_nack_insert INSTEAD OF INSERT ON tw_nack BEGIN
             CASE WHEN NEW.error NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' AND NOT instr(NEW.error, char(0))
                 THEN nullif(substr(NEW.error, 1, 4096), '')
             ELSE (WITH RECURSIVE parts(text, rest) AS (
-                    SELECT '', CAST(substr(CAST(NEW.error AS BLOB), 1, (SELECT max(column1)
+                    SELECT '', CAST(substr(CAST(NEW.error AS BLOB), 1, coalesce((SELECT max(column1)
                         FROM (VALUES (4093), (4094), (4095), (4096))
                         WHERE (substr(CAST(NEW.error AS BLOB), column1 + 1, 1) BETWEEN x'80' AND x'bf')
-                            IS NOT 1)) AS TEXT)
+                            IS NOT 1), 4096)) AS TEXT)
                     UNION ALL SELECT text || CASE WHEN hex(substr(rest, 1, 1)) IN (hex(char(unicode(rest))),
                             'EFBFBE', 'EFBFBF') THEN substr(rest, 1, 1)
                         ELSE replace(hex(zeroblob(length(CAST(substr(rest, 1, 1) AS BLOB)))), '00', '?') END,
                         substr(rest, 2)
                     FROM parts WHERE rest <> '')
-                SELECT text FROM parts WHERE rest = '') END
+                SELECT nullif(text, '') FROM parts WHERE rest = '') END
         FROM tw_task t, tw_meta m, tw_clock
         WHERE t.queue = NEW.queue AND t.id = CAST(NEW.id AS BLOB);
 END;

@@ -209,6 +209,30 @@ static void an_error_that_is_not_utf8_can_be_read(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: such an error was lost. If no character begins near the end, it is cut at 4096 bytes, as in C. */
+static void a_long_error_without_characters_is_cut(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    put_once(store_of(state), "x");
+    assert_string_equal(take(db), "x");
+    assert_true(
+        answer(db, "tw_nack", "x", ", error", ", replace(hex(zeroblob(5000)), '00', CAST(x'80' AS TEXT))"));
+    assert_string_equal(other_ask(db, "SELECT error = replace(hex(zeroblob(4096)), '00', '?') FROM tw_task"),
+                        "1");
+    sqlite3_close(db);
+}
+
+/* A bug: it was a text without letters. */
+static void an_error_that_begins_with_nul_is_none(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    put_once(store_of(state), "x");
+    assert_string_equal(take(db), "x");
+    assert_true(answer(db, "tw_nack", "x", ", error", ", char(0) || 'x'"));
+    assert_string_equal(other_ask(db, "SELECT error IS NULL FROM tw_task"), "1");
+    sqlite3_close(db);
+}
+
 /* A take passes over at most so many tasks that have no call now, and the next one goes on. */
 static void assert_passes_over(void *state, const char *options, const char *values)
 {
@@ -779,6 +803,8 @@ int main(int argc, char **argv)
         TEST(values_come_in_several_forms),
         TEST(a_long_error_is_cut_between_two_characters),
         TEST(an_error_that_is_not_utf8_can_be_read),
+        TEST(a_long_error_without_characters_is_cut),
+        TEST(an_error_that_begins_with_nul_is_none),
         TEST(a_take_drops_a_thousand_tasks),
         TEST(a_take_skips_the_periods_of_a_thousand_tasks),
         TEST(a_lease_without_its_task_ends),
