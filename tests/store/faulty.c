@@ -2,9 +2,9 @@
  *
  * Most requests for memory come from SQLite while it prepares statements, above all while it reads the schema
  * before the first of them: it asks for each word of each trigger. The caller gets the same answer, whichever
- * request is refused. So of the requests from one place of the code, for the same statements, only the first is
- * refused. A place is the whole stack of calls. (Rejected: to refuse each request. A run makes ten thousand of
- * them, from two thousand places.)
+ * request is refused. So of the requests from one place of the code, for the same statements, only one is
+ * refused alone, and one together with all later ones. A place is the whole stack of calls. (Rejected: to
+ * refuse each request. A run makes ten thousand of them, from two thousand places.)
  */
 #include "faulty.h"
 
@@ -83,10 +83,10 @@ static _Unwind_Reason_Code add_call(struct _Unwind_Context *call, void *hash)
     return _URC_NO_REASON;
 }
 
-/* Whether this request comes from a place where one was refused before. If not, it is noted. */
+/* Whether this request comes from a place where one was refused before in the same way. If not, it is noted. */
 static bool is_known(void)
 {
-    uint64_t hash = preparing;
+    uint64_t hash = mix(preparing, atomic_load(&memory_on));
     if (preparing == 0)
         return false;
     _Unwind_Backtrace(add_call, &hash);

@@ -13,8 +13,8 @@
 void faulty_install(void);
 
 /* The n-th allocation from now on fails, and with `on` all later ones too; 0: none. While SQLite prepares a
- * statement, an allocation is passed over if one has failed at the same place of the code already, and the next
- * one fails in its stead. n = 1 begins anew, with no such places. */
+ * statement, an allocation is passed over if one has failed at the same place of the code with the same `on`,
+ * and the next one fails in its stead. n = 1 begins anew, with no such places. */
 void faulty_memory(long n, bool on);
 
 /* The n-th write or sync of a file from now on fails with this code of SQLite, and with `on` all later ones
