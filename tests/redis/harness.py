@@ -344,8 +344,9 @@ class Server:
 
     def once(self, *command, **options):
         """Sends one command on a connection of its own."""
-        with contextlib.closing(redis.Redis(host=HOST, port=self.port, decode_responses=True,
-                                            socket_timeout=PATIENCE, **options)) as client:
+        settings = {"host": HOST, "port": self.port, "decode_responses": True, "socket_timeout": PATIENCE,
+                    **options}
+        with contextlib.closing(redis.Redis(**settings)) as client:
             return client.execute_command(*command)
 
     def answers(self):

@@ -29,7 +29,9 @@ def binary(server):
 @pytest.mark.parametrize("megabytes", [1, BIG])
 def test_payloads_of_many_megabytes(fleet, megabytes):
     """The payloads go through AOF and replication link, once when they are due and once after a crash."""
-    master = fleet.server(appendonly="yes", client_query_buffer_limit="1gb")
+    # On a busy machine the replica may be behind by more than a server keeps for it.
+    master = fleet.server(appendonly="yes", client_query_buffer_limit="1gb",
+                          client_output_buffer_limit="replica 0 0 0")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r, big = binary(master), random.Random(megabytes).randbytes(megabytes << 20)
@@ -37,7 +39,7 @@ def test_payloads_of_many_megabytes(fleet, megabytes):
     add(r, "s", "list", "now-too", now_ms(), "LIST", payload=(big,))
     add(r, "s", "out", "later", now_ms() + HOUR, payload=(big, "v"))
     wait_until(lambda: (r.xlen("out"), r.llen("list")) == (1, 1))
-    wait_replica_in_sync(master, replica)
+    wait_replica_in_sync(master, replica, timeout=PATIENCE * 5)
     assert digest(master) == digest(replica)
     assert binary(replica).xrange("out")[0][1][b"f"] == big
     assert master.tw()["bytes"] >= megabytes << 20
@@ -242,7 +244,7 @@ LEASES = extent(5000, 10000, 250000)
 def test_many_leases_end_in_one_second(fleet, clock):
     """In the first hour nobody can be heard, so all leases begin anew. After the second one all attempts fail,
     and the tasks are ready again. The server needs few ticks: each of them ends 125 leases at least."""
-    master = fleet.server(appendonly="yes", appendfsync="everysec", save="", repl_timeout=3600)
+    master = fleet.server(appendonly="yes", appendfsync="everysec", save="", repl_timeout=10 * HOUR // 1000)
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r = master.client()
