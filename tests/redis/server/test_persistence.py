@@ -48,10 +48,12 @@ def everything(client, queue):
 def variety(client, due):
     """Fills a queue with every kind of task. The order of tasks with equal due times is not the order of
     their names."""
+    pipe = client.pipeline(transaction=False)
     for i in range(300):
-        add(client, "s", "out", f"t{i * 113 % 307}", due)
+        add(pipe, "s", "out", f"t{i * 113 % 307}", due)
     for i in range(50):
-        add(client, "s", f"target{i}", f"u{i}", due + i, payload=("n", "x" * i * 10))
+        add(pipe, "s", f"target{i}", f"u{i}", due + i, payload=("n", "x" * i * 10))
+    pipe.execute()
     add(client, "s", "list", "list", due, "LIST", payload=("\x01 one value",))
     add(client, "s", "out", "beat", due, "EVERY", 60000)
     add(client, "s", "out", "beat-times", due + 7, "EVERY", 1, "TIMES", 2**63 - 1)
@@ -97,16 +99,19 @@ def test_aof_rewrite_and_crash(fleet, preamble):
 
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])
-def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, preamble):
+def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, clock, preamble):
     server = fleet.server(aof_use_rdb_preamble=preamble, appendonly="yes")
-    r, due = server.client(), now_ms() + 200
+    r, due = server.client(), clock.now() + 200
     add(r, "s", "out", "beat", due, "EVERY", 250, "TIMES", 20, "MISSED", "burst")
+    clock.push(200 + 2 * 250)
     wait_delivered(r, "out", 3)
     rewrite(server)
+    clock.push(3 * 250)
     wait_delivered(r, "out", 6)
     server.kill()
     server.start()
     r = server.client()
+    clock.push(14 * 250)
     wait_delivered(r, "out", 20)
     assert [int(fields["tw.due"]) for _, fields in r.xrange("out")] == [due + 250 * i for i in range(20)]
     assert r.exists("s") == 0
@@ -257,9 +262,9 @@ def test_aof_rewrite_under_load(fleet):
     server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
     r, start = server.client(), now_ms() + 300
     fill(r, "still", "never", 30000, start + HOUR)
-    names = fill(r, "s", "out", 5000, start, step=1)
+    names = fill(r, "s", "out", 5000, start, step=0.4)
     r.bgrewriteaof()
-    names += fill(r, "s", "out", 2000, start + 5000, first=5000, step=1)
+    names += fill(r, "s", "out", 2000, start + 2000, first=5000, step=0.4)
     wait_delivered(r, "out", 2000)
     rewrite(server)
     server.kill()
@@ -445,10 +450,10 @@ def test_late_tasks_keep_their_order_over_restarts(fleet, clock):
     """Late tasks that could not be delivered yet are saved with the other tasks, two times in a row."""
     server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 3000
-    names = []
-    for i in range(500):
-        names.append(f"t{i * 113 % 503}")
-        add(r, "s", "out", names[-1], due + i // 10)
+    names, pipe = [f"t{i * 113 % 503}" for i in range(500)], r.pipeline(transaction=False)
+    for i, name in enumerate(names):
+        add(pipe, "s", "out", name, due + i // 10)
+    pipe.execute()
     r.config_set("maxmemory", 1)
     server.options.update(HELD_BACK)
     clock.reach(due + 50)
