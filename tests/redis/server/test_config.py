@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from harness import ROOT, Broken, Raw, module_path, now_ms, wait_until
-from situations import wait_dead
+from situations import deferred, wait_dead
 
 HOUR = 3600 * 1000
 CENTURY = 3155760000000
@@ -382,8 +382,10 @@ def test_deferred_by_a_pause(server):
     def run(r):
         with r.pipeline(transaction=True) as pipe:
             add(pipe, "a", "IN", 1)
-            pipe.execute_command("CLIENT", "PAUSE", 300, "WRITE")
+            pipe.execute_command("CLIENT", "PAUSE", HOUR, "WRITE")
             pipe.execute()
+        deferred(server, "pause")
+        r.execute_command("CLIENT", "UNPAUSE")
         wait_until(lambda: r.xlen("q") == 1)
     found = counted(server, run)
     assert found.pop("deferred_pause") >= 1

@@ -627,8 +627,9 @@ def test_ready_tasks_of_a_paused_queue_wait(server, r):
 def test_leases_of_a_paused_queue_run_on(r):
     put(r, "s", "a", "AT", 1000, "TRIES", 2, "BACKOFF", 1, 1, 1), put(r, "s", "b", "AT", 1001)
     wait_ready(r, "s", 2)
-    first, second = take(r, "s", lease=500)[0], take(r, "s")[0]
+    first, second = take(r, "s", options=("COUNT", 2))
     r.execute_command("TW.PAUSE", "s")
+    assert r.execute_command("TW.TOUCH", "s", "a", first.token, "LEASE", 1) > 0
     wait_until(lambda: task(r, "s", "a")["error"] == "the lease ran out")
     assert ack(r, second) == 1 and ack(r, first) == 1
     assert working(r, "s")["tasks"] == 0 and r.exists("s") == 1

@@ -205,16 +205,17 @@ def test_what_is_filed_too_late_is_delivered_in_the_order_of_filing(r):
 
 
 @pytest.mark.parametrize("persistence", [{"appendonly": "yes"}, {"save": "3600 1"}], ids=["aof", "rdb"])
-def test_what_came_due_while_the_server_was_down_is_delivered_in_order(fleet, persistence):
+def test_what_came_due_while_the_server_was_down_is_delivered_in_order(fleet, clock, persistence):
     server = fleet.server(**persistence)
-    r = server.client()
-    base = now_ms() + 100
-    paused(r, 60000,
-           *(("s", "q", i * 7 % 100, "AT", base + i * 7 % 100 // 2, "PAYLOAD", "f", "v") for i in range(100)))
+    r, base = server.client(), clock.now() + 100
+    pipe = r.pipeline()
+    for i in range(100):
+        add(pipe, i * 7 % 100, "AT", base + i * 7 % 100 // 2)
+    pipe.execute()
     if "save" in persistence:
         r.save()
     server.kill()
-    wait_until(lambda: now_ms() > base + 100)
+    clock.push(200)
     r = server.restart().client()
     wait_until(lambda: r.xlen("q") == 100)
     assert dues(r) == sorted(dues(r))

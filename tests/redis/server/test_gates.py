@@ -491,7 +491,7 @@ def test_a_lease_that_ran_out_while_the_server_gave_nothing_out(clock, server, r
 def test_a_worker_who_ended_his_lease_in_time_is_heard_before_the_lease_ends(server, r):
     """The server was busy with a long command, and reads the worker's command after it: it takes at most 32 KB
     from a connection at once."""
-    token = leased(r, options=("TRIES", 1))
+    token = leased(r, lease=FAR, options=("TRIES", 1))
     worker = Raw(server)
     worker.send_all([("TW.TOUCH", "s", "a", token, "LEASE", 300), ("DEBUG", "SLEEP", 1), ("ECHO", "x" * 36000),
                      ("TW.ACK", "s", "a", token)])

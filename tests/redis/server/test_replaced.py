@@ -203,7 +203,7 @@ def test_a_target_that_refuses_what_stood_behind(server, r):
 
 
 def test_a_lease_is_not_held_by_a_target_that_refuses(server, r):
-    r.config_set("tickwheel.target-backoff-ms", 5000)
+    r.config_set("tickwheel.target-backoff-ms", 5000, "tickwheel.target-tries", 15)
     r.set("q", "a string")
     job = leased(r)
     replace(r, "TW.SEND", now_ms() + HOUR)

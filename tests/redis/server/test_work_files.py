@@ -366,7 +366,7 @@ def test_what_is_replicated(server, r):
     for _ in range(2):
         job = wait_take(r, "s")
         assert outcomes(tap.commands()) == [("s", "CHANGES")]
-        r.execute_command("TW.TOUCH", "s", "a", job.token, "LEASE", 5000)
+        r.execute_command("TW.TOUCH", "s", "a", job.token, "LEASE", HOUR)
         assert outcomes(tap.commands()) == [("s", "CHANGES")]
         r.execute_command("TW.NACK", "s", "a", job.token, "IN", 0)
         assert outcomes(tap.commands()) == [("s", "CHANGES")]
