@@ -324,11 +324,10 @@ def text_of(message):
 class Command(Looks, Store):
     """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
     lacks, runs = ("store", ), ("store", "command", "run")
-    seen = None  # all tasks, since the last change
 
     def __init__(self, program, command):
         super().__init__(program)
-        self.command = command
+        self.command, self.seen = command, {}  # the lists since the last change
 
     def __enter__(self):
         super().__enter__()
@@ -343,7 +342,7 @@ class Command(Looks, Store):
 
     def __call__(self, line):
         if line.split()[0] not in LOOKS:
-            self.seen = None
+            self.seen.clear()
         return super().__call__(line)
 
     def run(self, name, *words):
@@ -400,10 +399,13 @@ class Command(Looks, Store):
     def do_resume(self):
         return ["yes" if self.tasks("resume")[0]["changed"] else "no"]
 
+    def see(self, which):
+        if which not in self.seen:
+            self.seen[which] = self.tasks(which)
+        return self.seen[which]
+
     def see_all(self):
-        if self.seen is None:
-            self.seen = self.tasks("list") + self.tasks("dead")
-        return self.seen
+        return self.see("list") + self.see("dead")
 
     @staticmethod
     def shown(task):
@@ -416,7 +418,9 @@ class Command(Looks, Store):
                 "jitter": str(task["jitter"])}
 
     def look(self, name):
-        return next((self.shown(task) for task in self.see_all() if task["id"] == name), None)
+        """The dead tasks are asked for if it is no other one: each list is a process."""
+        found = (task for which in ("list", "dead") for task in self.see(which))
+        return next((self.shown(task) for task in found if task["id"] == name), None)
 
     def do_scan(self):
         return [show_row(self.shown(task)) for task in self.see_all()]
