@@ -90,7 +90,8 @@ def pressed(fleet, clock, **options):
 
 
 def relieved(server, token):
-    """The worker's lease has begun anew. Nothing was lost, and nothing was given out twice."""
+    """The worker's lease has begun anew. Nothing was lost, and nothing was given out twice. The clock stands,
+    so that the new lease does not end before the answer."""
     wait_until(lambda: server.tw()["renewed"] == 1, message=lambda: str(server.tw()))
     assert (server.once("TW.ACK", "other", "leased", token), server.tw()["lapsed"]) == (1, 0)
 
@@ -114,6 +115,7 @@ def test_failover_while_tasks_become_ready_and_leases_end(fleet, clock):
             master.once("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 600000)
             clock.go_on()
             deferred(master, "pause")
+            clock.stand()
             none_served(master, crew)
         assert str(crew[0].reply()).startswith("UNBLOCKED")
     wait_until(lambda: replica.info("replication")["role"] == "master")
@@ -132,6 +134,7 @@ def test_shutdown_with_a_lagging_replica(fleet, clock):
             assert master.expect_end() == 0
         with pytest.raises(redis.exceptions.ConnectionError):
             crew[0].reply()
+    clock.stand()
     master.start()
     goes_on(master, replica, token)
 
@@ -143,6 +146,7 @@ def test_shutdown_that_is_aborted(fleet, clock):
         asked = shut_down(master, "NOSAVE")
         clock.go_on()
         deferred(master, "pause")
+        clock.stand()
         none_served(master, crew)
         r.execute_command("SHUTDOWN", "ABORT")
         assert isinstance(asked.read(), Raw.Error)
@@ -249,6 +253,7 @@ def test_an_append_only_file_that_cannot_be_written(fleet, clock, monkeypatch):
             clock.go_on()
             deferred(server, "disk")
             wait_state(r, "s", "a", "ready")
+            clock.stand()
             none_served(server, crew)
             with pytest.raises(redis.ResponseError, match="MISCONF"):
                 take(r, "s")
