@@ -130,7 +130,7 @@ async def test_a_worker_and_its_exceptions(place, caplog):
     raised = {"e": KeyError("x"), "s": SystemExit(3), "k": KeyboardInterrupt(), "r": Retry(60, "busy"),
               "d": Dead("no use"), "c": asyncio.CancelledError(), "ok": None}
     async with place() as here:
-        worker = Worker(here.client, jobs=3, lease=2)
+        worker = Worker(here.client, jobs=3, lease=30)
 
         @worker.task(here.key)
         async def handler(job):
