@@ -230,6 +230,8 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
                            struct tw__redis_fault *fault)
 {
     struct tw__redis_reader reader = tw__redis_format_open(bytes);
+    if (reader.at == reader.end)
+        reader.at = NULL; /* nothing is logged without a change, so this was cut */
     while (reader.at != NULL && reader.at < reader.end)
         switch (tw__redis_reader_number(&reader, OF_BACK)) {
         case OF_ATTEMPT:

@@ -907,6 +907,7 @@ UNREADABLE = {
     b"TW.FIRED s LATER a 5 1": "the outcome is 'LATER': expected ONCE",
     b"TW.FIRED s NEXT a 5": "the outcome is 'NEXT': expected ONCE",
     b"TW.FIRED s CHANGES CHUNK": "the outcome is 'CHANGES': expected ONCE",
+    b"TW.FIRED s e": "a chunk of the queue 's' is damaged",
     b"TW.FIRED s ON": "the outcome is 'ON': expected ONCE",
     b"TW.FIRED s ONCE": "the outcome is 'ONCE': expected ONCE",
     b"TW.FIRED s NOTHING": "the outcome is 'NOTHING': expected ONCE",
