@@ -124,6 +124,7 @@ static void on_load_end(RedisModuleCtx *ctx)
         return;
     tw__redis_alarm_pause(false);
     tw__redis_place_sort_late(tw__redis_shared.queues, tw__redis_now_ms());
+    tw__redis_place_begin_here(tw__redis_shared.queues);
     tw__redis_tick_loaded();
     tw__redis_alarm_next();
 }
@@ -148,6 +149,7 @@ static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
         return;
     /* What was ready on the old primary before, and changed there, came here as a task of the past. */
     tw__redis_place_sort_past(tw__redis_shared.queues);
+    tw__redis_place_begin_here(tw__redis_shared.queues);
     tw__redis_alarm_at(tw__redis_now_ms());
 }
 

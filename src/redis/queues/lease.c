@@ -358,6 +358,7 @@ void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *t
 struct begun {
     struct tw__redis_task *task;
     uint64_t at_ms;
+    bool leased; /* so it was ready before those that wait for the same time */
     uint32_t order;
 };
 
@@ -379,7 +380,7 @@ static void gather_begun(void *entry, void *arg)
         struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
         at_ms = tw__redis_attempt_before(&attempt);
     }
-    all->at[all->count++] = (struct begun){task, at_ms, task->order};
+    all->at[all->count++] = (struct begun){task, at_ms, tw__task_stage_is_leased(stage), task->order};
 }
 
 static int compare_begun(const void *one, const void *other)
@@ -387,6 +388,8 @@ static int compare_begun(const void *one, const void *other)
     const struct begun *a = one, *b = other;
     if (a->at_ms != b->at_ms)
         return a->at_ms < b->at_ms ? -1 : 1;
+    if (a->leased != b->leased)
+        return a->leased ? -1 : 1;
     return (int32_t)(a->order - b->order) < 0 ? -1 : 1;
 }
 

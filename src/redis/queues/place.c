@@ -41,6 +41,10 @@
  * has one step. The number may wrap: a task comes to another place if 2^31 tasks were filed or became ready
  * during its lease. Rejected: a tree of ready tasks, since each TAKE would pay for it.
  *
+ * A file and a replica do not have these numbers. So a task that was leased in a file, or before a failover,
+ * has a number below `here`. Such tasks come before all others, in the order of the times for which they
+ * waited.
+ *
  * The settings limit how long dead tasks stay, and how many. Each queue with dead tasks has one timer, which
  * is filed for the time at which its first dead task died, and not for the time until which that task may
  * stay. So the setting can change: the wheel of deaths is polled up to the latest death that is too long ago. A
@@ -514,30 +518,42 @@ static void offer_before(struct tw__redis_queues *queues, struct tw__redis_task 
 void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms)
 {
     task->order = queues->order++;
+    if (task->order - queues->here > INT32_MAX / 2) /* else it would seem to lie ahead one day */
+        queues->here = task->order - INT32_MAX / 2;
     offer_before(queues, task, &tw__redis_queue_of(queues, task)->ready, now_ms);
 }
 
+static bool is_from_elsewhere(const struct tw__redis_queue *queue, const struct tw__redis_task *task)
+{
+    return (int32_t)(task->order - queue->queues->here) < 0;
+}
+
 /* Whether a task of the ready line comes before a task that is given back. The line's end does not. */
-static bool was_ready_before(const struct tw__link *line, struct tw__link *ready,
+static bool was_ready_before(const struct tw__redis_queue *queue, struct tw__link *ready,
                              const struct tw__redis_task *task)
 {
-    return ready != line && (int32_t)(tw__redis_task_of_link(ready)->order - task->order) < 0;
+    if (ready == &queue->ready)
+        return false;
+    const struct tw__redis_task *other = tw__redis_task_of_link(ready);
+    uint64_t due = tw__redis_task_due(task), its = tw__redis_task_due(other);
+    if (its != due && is_from_elsewhere(queue, other) && is_from_elsewhere(queue, task))
+        return its < due;
+    return (int32_t)(other->order - task->order) < 0;
 }
 
 /* The link before which a task that is given back has its place. `head` walks from the first ready task, and
  * `near` from the task that was given back last or, if there is none, from the line's end. */
 static struct tw__link *old_place(const struct tw__redis_queue *queue, const struct tw__redis_task *task)
 {
-    const struct tw__link *line = &queue->ready;
-    struct tw__link *head = line->next,
-                    *near = queue->back != NULL ? &queue->back->parked.link : line->next->prev;
-    for (uint32_t left = TW__REDIS_PASSED_MAX; left > 0 && was_ready_before(line, head, task); left--) {
-        if (was_ready_before(line, near, task)) {
+    struct tw__link *head = queue->ready.next,
+                    *near = queue->back != NULL ? &queue->back->parked.link : head->prev;
+    for (uint32_t left = TW__REDIS_PASSED_MAX; left > 0 && was_ready_before(queue, head, task); left--) {
+        if (was_ready_before(queue, near, task)) {
             near = near->next;
-            if (!was_ready_before(line, near, task))
+            if (!was_ready_before(queue, near, task))
                 return near;
         } else {
-            if (was_ready_before(line, near->prev, task))
+            if (was_ready_before(queue, near->prev, task))
                 return near;
             near = near->prev;
         }
@@ -986,15 +1002,24 @@ uint64_t tw__redis_place_next_work(const struct tw__redis_queues *queues)
 
 /* ---- order ----------------------------------------------------------------------------------------------- */
 
-/* Merges two sorted lists that are linked by `next` alone. If due times are equal, the tasks of the first
- * list come first. */
+/* Whether a task goes before another one, which was filed in the line before it. Of equal due times a lease is
+ * the last one. A task that was given back goes by its number, which may be lower. */
+static bool overtakes(const struct tw__redis_task *task, const struct tw__redis_task *other)
+{
+    uint64_t due = tw__redis_task_due(task), its = tw__redis_task_due(other);
+    if (due != its)
+        return due < its;
+    if (tw__redis_task_is_leased(task) || tw__redis_task_is_leased(other))
+        return !tw__redis_task_is_leased(task);
+    return (int32_t)(task->order - other->order) < 0;
+}
+
+/* Merges two sorted lists that are linked by `next` alone. The tasks of the first list were filed first. */
 static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
 {
     struct tw__link head, *tail = &head;
     while (a != NULL && b != NULL) {
-        struct tw__link **least =
-            tw__redis_task_due(tw__redis_task_of_link(b)) < tw__redis_task_due(tw__redis_task_of_link(a)) ? &b
-                                                                                                          : &a;
+        struct tw__link **least = overtakes(tw__redis_task_of_link(b), tw__redis_task_of_link(a)) ? &b : &a;
         tail->next = *least;
         tail = *least;
         *least = (*least)->next;
@@ -1003,8 +1028,7 @@ static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
     return head.next;
 }
 
-/* Sorts a line by due time. Tasks with equal due times keep their order. From now on their due times count,
- * not the times of their filing. */
+/* Sorts a line by due time. From now on the due times of its tasks count, not the times of their filing. */
 static void sort(struct tw__link *line)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
@@ -1046,4 +1070,9 @@ void tw__redis_place_sort_past(struct tw__redis_queues *queues)
 {
     sort(&queues->past);
     tw__redis_check_changed(queues, tw__redis_check_places);
+}
+
+void tw__redis_place_begin_here(struct tw__redis_queues *queues)
+{
+    queues->here = queues->order;
 }

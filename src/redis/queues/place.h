@@ -178,6 +178,9 @@ void tw__redis_place_sort_late(struct tw__redis_queues *queues, uint64_t now_ms)
 /* From now on the due times of the past tasks count, not the times of their filing. Cost: a sort of the past
  * tasks alone, however many are late. */
 void tw__redis_place_sort_past(struct tw__redis_queues *queues);
+/* All tasks so far come from a file or from another primary, which knew in which order they became ready. If
+ * they are given back, they have the order of their times. */
+void tw__redis_place_begin_here(struct tw__redis_queues *queues);
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
 

@@ -147,7 +147,8 @@ struct tw__redis_queues {
     uint64_t lined_ms;        /* no task in these lines, or in `stopped` ones, is due later (place.c) */
     uint64_t late_since_ms;   /* of the task that was taken last: tw__redis_place_late_since() */
     struct tw__link aside;    /* tasks with targets that come before `late`, but wait for memory */
-    uint32_t order;
+    uint32_t order;           /* the next number that a task gets */
+    uint32_t here;            /* the first one since this server became a primary with these tasks (place.c) */
 
     /* Sums of attached queues (sums.c). */
     uint64_t count, tasks, in_line, held, ready_count, leased_count, dead_count, bytes, dead_bytes;

@@ -307,6 +307,17 @@ def test_a_copy_keeps_the_order_of_ready_and_leased_tasks(r):
     assert list(take(r, "s2", count=20)) == names
 
 
+def test_a_copy_has_a_task_that_was_leased_before_its_equals(clock, r):
+    with r.pipeline(transaction=True) as pipe:
+        for name in "abc":
+            put(pipe, "s", name, at=clock.now() - 5)
+        pipe.execute_command("TW.TAKE", 1, "s", "LEASE", 5000)
+        pipe.copy("s", "s2")
+        pipe.execute()
+    wait_until(lambda: all(state(r, "s2", name) == "ready" for name in "abc"))
+    assert list(take(r, "s2", count=3)) == ["a", "b", "c"]
+
+
 def test_restore_keeps_leases_and_tokens(server, r):
     """TW.ACK with the token that a worker had before."""
     stages = Stages(r)

@@ -430,6 +430,49 @@ def test_a_promoted_replica_goes_on(pair):
     assert take(other, "s")[0].id == "ready"
 
 
+@pytest.mark.parametrize("way", ["log", "snapshot", "failover"])
+def test_tasks_that_are_given_back_elsewhere_have_the_order_of_their_times(clock, fleet, way):
+    """Whatever the order of their puts, and of the ends of their leases."""
+    server = fleet.server(appendonly="yes" if way == "log" else "no")
+    r, at = server.client(), clock.now() + 50
+    replica = fleet.server(replicaof=server) if way == "failover" else None
+    if replica:
+        wait_replica_in_sync(server, replica)
+    for i in range(5):
+        put(r, "s", f"t{4 - i}", "AT", at + 4 - i)
+    clock.elapse(100)
+    wait_ready(r, "s", 5)
+    jobs = [take(r, "s", lease=HOUR - 1000 * i)[0] for i in range(4)]
+    if way == "snapshot":
+        r.save()
+    if replica:
+        wait_replica_in_sync(server, replica)
+        r = replica.client()
+        r.replicaof("NO", "ONE")
+    else:
+        server.restart()
+        r = server.client()
+    wait_ready(r, "s")
+    for i in (2, 0, 3, 1):
+        r.execute_command("TW.NACK", "s", jobs[i].id, jobs[i].token, "BACK")
+    assert [job.id for job in take(r, "s", options=("COUNT", 9))] == ["t0", "t1", "t2", "t3", "t4"]
+
+
+def test_tasks_that_were_given_back_before_a_restart_have_the_order_of_their_puts(clock, fleet):
+    server = fleet.server(appendonly="yes")
+    r, at = server.client(), clock.now() + 50
+    for i in range(3):
+        put(r, "s", f"t{i}", "AT", at)
+    clock.elapse(100)
+    wait_ready(r, "s", 3)
+    for job in reversed(take(r, "s", options=("COUNT", 2))):
+        r.execute_command("TW.NACK", "s", job.id, job.token, "BACK")
+    server.restart()
+    r = server.client()
+    wait_ready(r, "s", 3)
+    assert [job.id for job in take(r, "s", options=("COUNT", 9))] == ["t0", "t1", "t2"]
+
+
 def test_a_replica_gives_nothing_and_wakes_nobody(pair):
     primary, replica = pair
     r = primary.client()

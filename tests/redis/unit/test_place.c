@@ -437,6 +437,71 @@ static void a_task_that_was_filed_late_has_its_place_again(void **state)
     close_one(queue);
 }
 
+/* They come before all others, in the order of the times for which they waited. */
+static void tasks_that_were_leased_elsewhere_have_the_order_of_their_times(void **state)
+{
+    (void)state;
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *third = put_work(queue, "3", START + 30, START),
+                          *first = put_work(queue, "1", START + 10, START),
+                          *second = put_work(queue, "2", START + 20, START);
+    assert_taken(START + 40, first);
+    assert_taken(START + 40, second);
+    assert_taken(START + 40, third);
+    tw__redis_place_begin_here(all); /* this server has become the primary */
+    struct tw__redis_task *other = offer("other", START + 50, START + 50),
+                          *late = offer("late", START - 9, START + 50);
+    tw__redis_place_offer_again(all, second, START + 60);
+    tw__redis_place_offer_again(all, third, START + 60);
+    tw__redis_place_offer_again(all, first, START + 60);
+    tw__redis_place_unfile(all, other);
+    tw__redis_place_offer_again(all, other, START + 60);
+    struct tw__redis_task *expected[] = {first, second, third, other, late};
+    for (unsigned i = 0; i < 5; i++)
+        assert_ptr_equal(task_after(queue, i == 0 ? NULL : expected[i - 1]), expected[i]);
+    close_one(queue);
+}
+
+/* The numbers wrap, and a task of this server has one of this server all the same. */
+static void tasks_of_here_have_their_order_after_many_tasks(void **state)
+{
+    (void)state;
+    struct tw__redis_queue *queue = open_one();
+    for (unsigned i = 0; i < 8; i++, all->order += UINT32_MAX / 4) {
+        struct tw__redis_task *task = offer("task", START + 50, START + 50),
+                              *late = offer("late", START - 9, START + 50);
+        tw__redis_place_unfile(all, task);
+        tw__redis_place_offer_again(all, task, START + 60);
+        assert_ptr_equal(task_after(queue, NULL), task);
+        assert_ptr_equal(task_after(queue, task), late);
+        tw__redis_queue_remove(queue, task, tw__redis_queue_hash(all, text("task")));
+        tw__redis_queue_remove(queue, late, tw__redis_queue_hash(all, text("late")));
+    }
+    close_one(queue);
+}
+
+/* A worker has given back the second task and then the first one. The order of filing counts again, and a lease
+ * that ends at this time comes last. */
+static void tasks_that_were_given_back_elsewhere_are_sorted(void **state)
+{
+    (void)state;
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *first = put_one(queue, "1", START + 20, START + 10),
+                          *second = put_one(queue, "2", START + 20, START + 10),
+                          *third = put_one(queue, "3", START + 20, START + 10);
+    uint32_t order[] = {first->order, second->order};
+    tw__redis_place_unfile(all, second);
+    tw__redis_place_file(all, second, START + 20, START + 30);
+    tw__redis_place_unfile(all, first);
+    tw__redis_place_file(all, first, START + 20, START + 30);
+    first->order = order[0], second->order = order[1];
+    tw__redis_place_sort_late(all, START + 60);
+    assert_taken(START + 60, first);
+    assert_taken(START + 60, second);
+    assert_taken(START + 60, third);
+    close_one(queue);
+}
+
 /* Tasks that are given back in order, or in the reverse order, are each a step away from the one before. A
  * single one in the middle is too far away. */
 static void a_task_that_is_offered_again_passes_ten_thousand_at_most(void **state)
@@ -688,6 +753,9 @@ int main(void)
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),
         cmocka_unit_test(a_task_that_was_filed_late_has_its_place_again),
+        cmocka_unit_test(tasks_that_were_leased_elsewhere_have_the_order_of_their_times),
+        cmocka_unit_test(tasks_of_here_have_their_order_after_many_tasks),
+        cmocka_unit_test(tasks_that_were_given_back_elsewhere_are_sorted),
         cmocka_unit_test(a_task_that_is_offered_again_passes_ten_thousand_at_most),
         cmocka_unit_test(stopped_tasks_wait_for_the_end_of_the_pause),
         cmocka_unit_test(a_time_that_had_passed_is_late_from_its_filing),

@@ -246,6 +246,10 @@ static int compare_positions(const void *a, const void *b)
     const struct ref *one = *(const struct ref *const *)a, *two = *(const struct ref *const *)b;
     if (one->due != two->due)
         return one->due < two->due ? -1 : 1;
+    if (is_leased(one) != is_leased(two))
+        return is_leased(one) ? 1 : -1;
+    if (!is_leased(one))
+        return one->order < two->order ? -1 : 1;
     if (one->place != two->place)
         return one->place == LATE ? -1 : 1;
     return one->position < two->position ? -1 : 1;
