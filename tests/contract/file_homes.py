@@ -19,6 +19,7 @@ class Store:
     lacks, runs = ("store", ), ("store", "run")
     db = None
     process = None  # it begins the runs of all scenarios
+    queue = "q"
 
     def __init__(self, program):
         self.program = program
@@ -44,12 +45,23 @@ class Store:
                 raise SystemExit(f"{cls.process.args[0]} has ended with {cls.process.returncode}")
 
     def __call__(self, line):
-        """A verb that a home does in another way than C is a method of it."""
         verb, *words = shift(line, BEGIN).split()
+        return [shift(reply, -BEGIN) for reply in self.do(verb, *words)]
+
+    def do(self, verb, *words):
+        """A verb that a home does in another way than C is a method of it."""
         own = getattr(self, f"do_{verb}", None)
-        return [shift(reply, -BEGIN) for reply in (own(*words) if own else self.ask(verb, *words))]
+        return own(*words) if own else self.ask(verb, *words)
+
+    def do_in(self, queue, *line):
+        self.queue = queue
+        try:
+            return self.do(*line)
+        finally:
+            self.queue = "q"
 
     def ask(self, *words):
+        words = words if self.queue == "q" else ("in", self.queue, *words)
         self.process.stdin.write(" ".join(words) + "\n")
         self.process.stdin.flush()
         reply = []
@@ -65,6 +77,23 @@ class Store:
             self.db = sqlite3.connect(self.ask("file")[0], timeout=PATIENCE, isolation_level=None)
             self.db.row_factory = sqlite3.Row
         return self.db
+
+    def do_backup(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.open().execute("VACUUM INTO ?", (f"{folder}/backup.db", ))
+            with open(f"{folder}/backup.db", "rb") as file:
+                self.saved = file.read()
+        return []
+
+    def do_restore(self):
+        """Into the file itself, while a run has it open."""
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.saved)
+            file.flush()
+            db = sqlite3.connect(file.name)
+            db.backup(self.open())
+            db.close()
+        return []
 
     def token_of(self, name):
         """The token of the attempt under way; None: there is none."""
@@ -109,7 +138,8 @@ SELECT shown.id, shown.state, due_ms - :begin AS due,
     coalesce(tw_task.backoff_max_ms, tw_meta.backoff_max_ms) AS most,
     CAST(coalesce(tw_task.jitter, tw_meta.jitter) AS TEXT) AS jitter,
     CAST(shown.payload AS TEXT) AS payload, shown.error, replaced > 0 AS replaced
-FROM tw_meta, tw_task JOIN tw_list AS shown ON shown.id = CAST(tw_task.id AS TEXT)
+FROM tw_meta, tw_task
+    JOIN tw_list AS shown ON shown.queue = tw_task.queue AND shown.id = CAST(tw_task.id AS TEXT)
     LEFT JOIN tw_lease AS lease ON lease.queue = tw_task.queue AND lease.id = tw_task.id
 """
 
@@ -141,7 +171,7 @@ class Sql(Looks, Store):
         """Puts or moves."""
         due_ms = BEGIN + int(options["at"]) if "at" in options else self.now + int(options["in"])
         condition = " ".join(reversed(conditions_of(options))).upper() or None  # KEEPDUE comes first
-        return self.insert(view, queue="q", id=name, due_ms=due_ms, condition=condition, **columns)
+        return self.insert(view, queue=self.queue, id=name, due_ms=due_ms, condition=condition, **columns)
 
     def do_put(self, name, *words):
         options = options_of(words)
@@ -154,12 +184,13 @@ class Sql(Looks, Store):
 
     def do_cancel(self, name):
         task = self.look(name)
-        self.insert("tw_cancel", queue="q", id=name)
+        self.insert("tw_cancel", queue=self.queue, id=name)
         return ["gone" if task is None else "at work" if task["state"] == "leased" else "cancelled"]
 
     def select(self, condition, **values):
         """Returns the tasks for which a condition holds."""
-        found = self.db.execute(f"{LOOK} WHERE {condition}", {"begin": BEGIN, **values}).fetchall()
+        found = self.db.execute(f"{LOOK} WHERE tw_task.queue = :queue AND {condition}",
+                                {"begin": BEGIN, "queue": self.queue, **values}).fetchall()
         return [{**dict(row), "backoff": show_wait(row["first"], row["factor"], row["most"])} for row in found]
 
     def look(self, name):
@@ -190,8 +221,9 @@ class Sql(Looks, Store):
         return [task["id"] for task in found] or ["nothing"]
 
     def do_states(self):
-        counts = self.db.execute("SELECT state, count(*) FROM tw_list GROUP BY state").fetchall()
-        paused = self.db.execute("SELECT 1 FROM tw_queue WHERE paused").fetchone()
+        counts = self.db.execute("SELECT state, count(*) FROM tw_list WHERE queue = ? GROUP BY state",
+                                 (self.queue, )).fetchall()
+        paused = self.db.execute("SELECT 1 FROM tw_queue WHERE name = ? AND paused", (self.queue, )).fetchone()
         return show_states(dict(map(tuple, counts)), paused)
 
     def do_pass(self, ms, verb="pass"):
@@ -206,44 +238,52 @@ TAKEN = """
 SELECT CAST(id AS TEXT) AS id, due_ms - :begin AS due, attempt, token, missed_periods FROM tw_taken
 WHERE take = :take
 """
+WAITS = 3  # calls of a program that waits
 
 
 class SqlTake(Sql):
     """A program takes the tasks and answers in plain SQL too. The run beside it takes none, but ends leases,
     and counts those alone. The file itself counts the tasks that were dropped."""
-    lacks, runs = ("sqltake", "sql"), ("sqltake", "lease")
+    lacks, runs = ("sqltake", "sql"), ("sqltake", "lease", "queues")
+    last = None
 
     def __enter__(self):
         super().__enter__()
         self.tokens, self.names = collections.defaultdict(list), map("take {:04}".format, itertools.count())
         return self
 
-    def begin_take(self, lease):
-        self.db.execute("INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES ('q', ?, 'w', ?, 2)",
-                        (self.name, lease))
+    def begin_take(self, lease, count):
+        self.db.execute("INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, 'w', ?, ?)",
+                        (self.queue, self.name, lease, count))
         rows = self.db.execute(TAKEN, {"begin": BEGIN, "take": self.name}).fetchall()
         for row in rows:
-            if row["token"] not in self.tokens[row["id"]]:
-                self.tokens[row["id"]].append(row["token"])
+            tokens = self.tokens[self.queue, row["id"]]
+            if row["token"] not in tokens:
+                tokens.append(row["token"])
         return [f"{row['id']} due {row['due']} attempt {row['attempt']}"
                 + (f" missed-periods {row['missed_periods']}" if row["missed_periods"] else "") for row in rows]
 
     def do_take(self, *words):
-        lines, lease = [], read_options(words).get("lease", 30000)
+        """With a count in one call. Without it in calls of two tasks, until one gets none. A program that waits
+        calls again."""
+        lines, given = [], read_options(words)
+        calls = WAITS if "block" in given else 1
         for self.name in self.names:
-            if not (found := self.begin_take(lease)):
-                return lines or ["nothing"]
+            found = self.begin_take(given.get("lease", 30000), given.get("count", 2))
             lines += found
-            self.last = self.name
+            self.last = self.name if found else self.last
+            calls -= not found
+            if "count" in given or calls == 0:
+                return lines or ["nothing"]
 
     def do_again(self):
         """The last take that had tasks, once more."""
         self.name = self.last
-        return self.begin_take(30000) or ["nothing"]
+        return self.begin_take(30000, 2) or ["nothing"]
 
     def answer(self, view, name, words, **columns):
-        token = self.tokens[name][-2 if "before" in words else -1]
-        return self.insert(view, queue="q", id=name, token=token, **columns)
+        token = self.tokens[self.queue, name][-2 if "before" in words else -1]
+        return self.insert(view, queue=self.queue, id=name, token=token, **columns)
 
     def do_done(self, name, *words):
         return [self.answer("tw_ack", name, words)]
@@ -273,7 +313,8 @@ class SqlTake(Sql):
         options = read_options(word for word in words if word != "before")
         if self.answer("tw_touch", name, words, lease_ms=options["lease"]) != "yes":
             return ["not yours"]
-        end = self.db.execute("SELECT place_ms FROM tw_task WHERE id = CAST(? AS BLOB)", (name, )).fetchone()
+        end = self.db.execute("SELECT place_ms FROM tw_task WHERE queue = ? AND id = CAST(? AS BLOB)",
+                              (self.queue, name)).fetchone()
         return [f"ends {end[0] - BEGIN}"]
 
     def do_counts(self, *_):

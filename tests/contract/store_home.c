@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The store as a home of the contract: a verb a line comes in, and its reply goes out, which ends with a line
- * ".". test_contract tells of the words. All tasks are in the queue "q". The clocks stand still but for the
- * verb "pass", and times are told from the beginning on.
+ * ".". test_contract tells of the words. The tasks are in the queue "q", or in that of a word before the verb,
+ * "in QUEUE". The clocks stand still but for the verb "pass", and times are told from the beginning on.
  *
  * A run takes tasks by itself. Here it takes them while the verb "take" lasts: outside of it, the runner may
  * claim none. The jobs wait for the verbs that answer them. The verb "file" replies with the path, for
@@ -25,15 +25,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 32, TAKEN = 64, LINE = 4096, CRASHED = 3, ENDED = 4 };
+enum { WORDS = 32, TAKEN = 64, LINE = 4096, FILLED = 2000, CRASHED = 3, ENDED = 4 };
 static const uint64_t BEGIN_MS = 4102444800000; /* the year 2100: no task of this home is late by itself */
 
 static struct {
     struct tw_store *store;
-    const char *path; /* of its file */
-    uint64_t *now_ms; /* shared with the next process */
-    atomic_bool open; /* tasks may be taken */
-    atomic_int taken; /* jobs that the handler was given */
+    const char *path;  /* of its file */
+    const char *queue; /* of the verb */
+    uint64_t *now_ms;  /* shared with the next process */
+    atomic_bool open;  /* tasks may be taken */
+    atomic_int taken;  /* jobs that the handler was given */
     struct tw_job *job[TAKEN];
     char id[TAKEN][64]; /* of those jobs */
     bool ended[TAKEN];  /* they were answered */
@@ -301,11 +302,11 @@ static void read_waits(const struct verb *verb, struct tw_store_delayed *task)
     }
 }
 
-static void put_task(const struct verb *verb)
+static struct tw_store_delayed task_of(const struct verb *verb, const char *id)
 {
     const char *payload = option(verb, "payload");
-    struct tw_store_delayed task = {.queue = "q",
-                                    .id = tw_text(verb->word[1]),
+    struct tw_store_delayed task = {.queue = home.queue,
+                                    .id = tw_text(id),
                                     .due_ms = time_of(verb),
                                     .payload = {payload, payload != NULL ? strlen(payload) : 0},
                                     .every_ms = number(verb, "every", 0),
@@ -314,7 +315,28 @@ static void put_task(const struct verb *verb)
                                     .tries = (uint32_t)number(verb, "tries", 0),
                                     .max_late_ms = max_late_of(verb)};
     read_waits(verb, &task);
+    return task;
+}
+
+static void put_task(const struct verb *verb)
+{
+    struct tw_store_delayed task = task_of(verb, verb->word[1]);
     tell(store_put(home.store, &task, conditions_of(verb)));
+}
+
+/* Puts the tasks f1, f2 and so on, in one transaction. */
+static void fill(const struct verb *verb)
+{
+    static struct tw_store_change change[FILLED];
+    static char id[FILLED][16];
+    uint64_t count = number_of(verb->word[1]);
+    if (count > FILLED)
+        refuse("too many tasks to fill", verb->word[1]);
+    for (uint64_t i = 0; i < count; i++) {
+        snprintf(id[i], sizeof id[i], "f%" PRIu64, i + 1);
+        change[i] = (struct tw_store_change){.verb = TW_STORE_VERB_PUT, .task = task_of(verb, id[i])};
+    }
+    tell_error(tw_store_apply(home.store, change, count));
 }
 
 static void cancel_task(const char *id)
@@ -322,7 +344,7 @@ static void cancel_task(const char *id)
     static const char *const words[] = {
         [TW_CANCEL_GONE] = "gone", [TW_CANCEL_CANCELLED] = "cancelled", [TW_CANCEL_AT_WORK] = "at work"};
     enum tw_cancel found = TW_CANCEL_GONE;
-    int error = tw_store_cancel(home.store, tw_store_named("q", id), &found);
+    int error = tw_store_cancel(home.store, tw_store_named(home.queue, id), &found);
     if (error != 0)
         tell(error);
     else
@@ -349,14 +371,15 @@ static void show_row(void *arg, const struct tw_store_task *task)
 static void show_all(void)
 {
     static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
-    tell_error(store_scan(home.store, "q", NULL, show_row, NULL));
-    tell_error(store_scan(home.store, "q", &dead, show_row, NULL));
+    tell_error(store_scan(home.store, home.queue, NULL, show_row, NULL));
+    tell_error(store_scan(home.store, home.queue, &dead, show_row, NULL));
 }
 
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
-    int64_t found = store_scan(home.store, "q", &range, states == TW_STATE_DEAD ? show_id : show_row, NULL);
+    int64_t found =
+        store_scan(home.store, home.queue, &range, states == TW_STATE_DEAD ? show_id : show_row, NULL);
     tell_error(found);
     if (found == 0)
         puts("nothing");
@@ -365,7 +388,7 @@ static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t cou
 static void forecast(uint64_t step_ms, uint32_t steps)
 {
     static uint64_t counts[TW_FORECAST_MAX];
-    int error = tw_store_forecast(home.store, "q", step_ms, steps, counts);
+    int error = tw_store_forecast(home.store, home.queue, step_ms, steps, counts);
     tell_error(error);
     for (uint32_t i = 0; i < steps && error == 0; i++)
         printf("%" PRIu64 "%c", counts[i], i + 1 < steps ? ' ' : '\n');
@@ -376,22 +399,23 @@ static void replay(const struct verb *verb)
     bool all = strcmp(verb->word[1], "all") == 0;
     uint64_t due_ms = time_of(verb) > 0 ? time_of(verb) : tw_store_now();
     const char *id = all ? NULL : verb->word[1];
-    tell_number(store_replay(home.store, (struct tw_store_name){"q", {id, all ? 0 : strlen(id)}}, due_ms));
+    tell_number(
+        store_replay(home.store, (struct tw_store_name){home.queue, {id, all ? 0 : strlen(id)}}, due_ms));
 }
 
 static void promote(const char *id)
 {
     bool all = strcmp(id, "all") == 0;
     tell_number(
-        store_promote(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}}));
+        store_promote(home.store, (struct tw_store_name){home.queue, {all ? NULL : id, all ? 0 : strlen(id)}}));
 }
 
 static void purge(const char *id)
 {
     bool all = strcmp(id, "all") == 0;
     uint64_t before_ms = tw_store_now() + 1;
-    tell_number(store_purge(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}},
-                            before_ms));
+    tell_number(store_purge(
+        home.store, (struct tw_store_name){home.queue, {all ? NULL : id, all ? 0 : strlen(id)}}, before_ms));
 }
 
 /* The counts of the run that are not 0. */
@@ -424,7 +448,7 @@ static void show_load(void *arg, const struct tw_store_load *load)
 static void see_tasks(const struct verb *verb, bool details)
 {
     for (int i = 1; i < verb->words; i++)
-        if (tw_store_get(home.store, tw_store_named("q", verb->word[i]), show, &details) != 0)
+        if (tw_store_get(home.store, tw_store_named(home.queue, verb->word[i]), show, &details) != 0)
             puts("gone");
 }
 
@@ -485,7 +509,8 @@ static void set_member(struct tw_store_change *change, char *word)
  * before them opens the file once more, with this limit. */
 static void apply(const struct verb *verb)
 {
-    struct tw_store_change change = {.verb = TW_STORE_VERB_PUT, .task = {.queue = "q", .id = tw_text("a")}};
+    struct tw_store_change change = {.verb = TW_STORE_VERB_PUT,
+                                     .task = {.queue = home.queue, .id = tw_text("a")}};
     struct tw_store *usual = home.store;
     char *limit = verb->words > 1 ? strchr(verb->word[1], '=') : NULL;
     bool limited = limit != NULL && strncmp(verb->word[1], "max_payload", (size_t)(limit - verb->word[1])) == 0;
@@ -509,8 +534,10 @@ static void obey(const struct verb *verb)
     const char *name = verb->word[0], *id = verb->words > 1 ? verb->word[1] : "";
     if (strcmp(name, "put") == 0)
         put_task(verb);
+    else if (strcmp(name, "fill") == 0)
+        fill(verb);
     else if (strcmp(name, "move") == 0)
-        tell(store_move_at(home.store, tw_store_named("q", id), time_of(verb), conditions_of(verb)));
+        tell(store_move_at(home.store, tw_store_named(home.queue, id), time_of(verb), conditions_of(verb)));
     else if (strcmp(name, "cancel") == 0)
         cancel_task(id);
     else if (strcmp(name, "take") == 0)
@@ -538,11 +565,11 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "forecast") == 0)
         forecast(number_of(id), (uint32_t)number_of(verb->word[2]));
     else if (strcmp(name, "len") == 0)
-        tell_number(store_count(home.store, "q", false));
+        tell_number(store_count(home.store, home.queue, false));
     else if (strcmp(name, "counts") == 0)
         tell_counts();
     else if (strcmp(name, "states") == 0)
-        tell_error(tw_store_loads(home.store, "q", show_load, NULL));
+        tell_error(tw_store_loads(home.store, home.queue, show_load, NULL));
     else if (strcmp(name, "promote") == 0)
         promote(id);
     else if (strcmp(name, "replay") == 0)
@@ -550,9 +577,9 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "purge") == 0)
         purge(id);
     else if (strcmp(name, "pause") == 0)
-        tell(store_pause(home.store, "q"));
+        tell(store_pause(home.store, home.queue));
     else if (strcmp(name, "resume") == 0)
-        tell(store_resume(home.store, "q"));
+        tell(store_resume(home.store, home.queue));
     else if (strcmp(name, "pass") == 0)
         pass(number_of(id));
     else if (strcmp(name, "set") == 0)
@@ -575,10 +602,16 @@ static bool obey_lines(void)
     char line[LINE];
     while (fgets(line, sizeof line, stdin) != NULL) {
         struct verb verb = {.words = 0};
+        home.queue = "q";
         for (char *word = strtok(line, " \n"); word != NULL && verb.words < WORDS; word = strtok(NULL, " \n"))
             verb.word[verb.words++] = word;
         if (verb.words > 0 && strcmp(verb.word[0], "begin") == 0)
             return true;
+        if (verb.words > 2 && strcmp(verb.word[0], "in") == 0) {
+            home.queue = verb.word[1];
+            verb.words -= 2;
+            memmove(verb.word, verb.word + 2, (size_t)verb.words * sizeof *verb.word);
+        }
         if (verb.words > 0)
             obey(&verb);
         puts(".");

@@ -2,16 +2,17 @@
 """The table itself as a home. Each change is a call of the pure function of src/task, in table.c. Here are only
 the ids, the payloads, the errors and the order of the tasks, which a home keeps beside their numbers."""
 import collections
+import copy
 import itertools
 import subprocess
 
 from eventually import PATIENCE
 from targets import KINDS, Targets
-from words import (ANSWERS, CONDITIONS, COUNTS, conditions_of, read_options, show, show_counts, show_details,
-                   show_row, show_states, show_wait)
+from words import (ANSWERS, CONDITIONS, COUNTS, conditions_of, filled, read_options, show, show_counts,
+                   show_details, show_row, show_states, show_wait)
 
 BEGIN = 10**12  # an absolute time
-FOREVER, TIME_MAX, KEEPDUE = 2**64 - 1, 253402300799999, 16
+FOREVER, TIME_MAX, KEEPDUE, PASSED_MAX = 2**64 - 1, 253402300799999, 16, 1000
 (PUT, MOVE, CANCEL, TAKE, TOUCH, DONE, FAIL, KILL, BACK, LAPSE, _, _, _, PROMOTE, REPLAY,
  PURGE) = range(16)  # enum tw__task_verb; targets.py has the others
 NONE, FILED, TAKEN, BURIED, REPLACED = range(5)  # enum tw__task_stage
@@ -57,7 +58,7 @@ class Table(Targets):
     Without shows_waits, a look leaves out how a task is tried again. `token_of` tells the token of an attempt
     that has begun in another home too; None: the table makes its own."""
     BEGIN = BEGIN
-    lacks, runs = ("table", ), ("table", "lease", "run", "target")
+    lacks, runs = ("table", ), ("table", "lease", "run", "target", "queues")
     process = None  # it serves all
 
     def __init__(self, program, lease_ms=30000, answers_once=False, counts_cancelled=False,
@@ -73,6 +74,7 @@ class Table(Targets):
     def __enter__(self):
         self.now, self.paused, self.count = BEGIN, False, itertools.count(1)
         self.tasks, self.tokens, self.taken, self.counted = {}, {}, [], collections.Counter()
+        self.others = {}  # queues, a table each
         self.filed = set()  # the tasks that were filed, since a walk has compared last
         self.begin_targets()
         return self
@@ -196,6 +198,11 @@ class Table(Targets):
     def do_send(self, name, *words):
         return self.file(name, words, usual=(3, 100, 2, 5000, 0), to=read_options(words).get("to", "list"))
 
+    def do_fill(self, *words):
+        for line in filled(words):
+            self(line)
+        return []
+
     def do_move(self, name, *words):
         given = read_options(words)
         return self.reply(name, MOVE, at_ms=self.time(given),
@@ -206,25 +213,48 @@ class Table(Targets):
 
     # ---- attempts
 
+    def queue(self, name):
+        """Returns the table of a queue."""
+        if name != "q" and name not in self.others:
+            self.others[name] = Table(None).__enter__()
+            self.others[name].now = self.now
+        return self if name == "q" else self.others[name]
+
+    def do_in(self, queue, *line):
+        return self.queue(queue)(" ".join(line))
+
     def do_take(self, *words):
-        lease_ms = int(read_options(words).get("lease", self.lease_ms))
-        lines, taken = [], []
-        while not self.paused:
-            ready = [pair for pair in self.sorted("ready") if not pair[1]["has_target"]]
+        given, lines, taken = read_options(words), [], []
+        passed = FOREVER if "block" in given else PASSED_MAX
+        limits = {"taken": int(given.get("count", FOREVER)), "passed": passed}
+        for queue in given.get("of", "q").split():
+            found = self.queue(queue).take(int(given.get("lease", self.lease_ms)), limits)
+            lines += [f"{queue} " * ("of" in given) + line for *_, line in found]
+            taken += found
+        self.taken = taken or self.taken
+        return lines or ["nothing"]
+
+    def take(self, lease_ms, limits):
+        """Takes tasks until one of the limits is 0. Returns them, each an id, a token and a line."""
+        taken, ready = [], []
+        while not self.paused and all(limits.values()):
+            ready = ready or [pair for pair in self.sorted("ready")[::-1] if not pair[1]["has_target"]]
             if not ready:
                 break
-            name, task = ready[0]
+            name, task = ready.pop()
             task.held = next(self.count)
             token = self.token_of(name) or task.held
             if self.change(name, TAKE, token=token, lease_ms=lease_ms)["reply"] != YES:
-                continue  # too late, or skipped
+                limits["passed"] -= 1  # too late, or skipped
+                ready = [] if name in self.tasks and task.state(self.now) == "ready" else ready
+                continue
+            limits["taken"] -= 1
             self.counted["taken"] += 1
             self.tokens.setdefault(name, []).append(token)
             missed_periods = f" missed-periods {task['missed_periods']}" if task["missed_periods"] else ""
-            lines.append(f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed_periods}")
-            taken.append((name, token, lines[-1]))
-        self.taken = taken or self.taken
-        return lines or ["nothing"]
+            line = f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed_periods}"
+            taken.append((name, token, line))
+        return taken
 
     def do_again(self):
         """The tasks of the last take, in SQL."""
@@ -270,6 +300,8 @@ class Table(Targets):
             if end_ms <= self.now:
                 self.change(name, LAPSE, error="the lease ran out")
         self.deliver()
+        for other in self.others.values():
+            other.do_pass(ms)
         return []
 
     def do_set(self, ms):
@@ -278,6 +310,8 @@ class Table(Targets):
         for _, name in self.leases():
             self.tasks[name].numbers["end_ms"] += int(ms)
         self.deliver()
+        for other in self.others.values():
+            other.do_set(ms)
         return []
 
     def do_crash(self):
@@ -286,6 +320,33 @@ class Table(Targets):
         self.tokens.clear()
         for _, name in self.leases():
             self.change(name, LAPSE, error="the run has ended")
+        return []
+
+    # ---- the queue as a whole
+
+    def do_rename(self):
+        return []
+
+    def do_copy(self):
+        """Each attempt ends as if it had not begun, and no token is good."""
+        counted = self.counted.copy()
+        for name, task in self.tasks.items():
+            replaced = task["stage"] == REPLACED
+            if task.is_leased():
+                self.change(name, BACK, token=task["token"])
+            if replaced:
+                task.numbers["next_ms"] = task["due_ms"]
+                task.place = task["due_ms"], task.place[1]
+            task.numbers["token"] = 0
+        self.counted = counted
+        return []
+
+    def do_backup(self):
+        self.saved = copy.deepcopy((self.tasks, self.paused))
+        return []
+
+    def do_restore(self):
+        self.tasks, self.paused = copy.deepcopy(self.saved)
         return []
 
     # ---- operators

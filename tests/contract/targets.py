@@ -102,15 +102,18 @@ class Targets:
         for line in [*self.lines.values()]:
             if line.held and line.next_ms <= self.now:
                 self.try_again(line)
+        ready = []
         while not self.paused:
-            ready = [name for name, task in self.sorted("ready") if task["has_target"]]
+            ready = ready or [name for name, task in self.sorted("ready")[::-1] if task["has_target"]]
             if not ready:
                 return
-            task = self.tasks[ready[0]]
+            name = ready.pop()
+            task = self.tasks[name]
             if self.lines[task.route].held:
-                self.hold(ready[0], task)
+                self.hold(name, task)
             else:
-                self.offer(ready[0])
+                self.offer(name)
+            ready = [] if name in self.tasks else ready  # it has another place
 
     def promote_held(self, task):
         if task.line.next_ms > self.now:

@@ -4,7 +4,8 @@ import difflib
 import re
 
 CONDITIONS = "nx xx gt lt keepdue".split()
-OPTIONS = {*CONDITIONS, *"in at every times missed maxlate tries backoff jitter lease payload error to".split()}
+OPTIONS = {*CONDITIONS, *"in at every times missed maxlate tries backoff jitter payload error to".split(),
+           *"lease count block of".split()}
 LOOKS = "get details delivered range next deaths len forecast scan states counts".split()
 ANSWERS = ("done", "fail", "dead", "back")
 COUNTS = "taken done failed lapsed back died dropped skipped coalesced delivered replaced".split()
@@ -19,6 +20,12 @@ def read_options(words):
         else:
             options[name] = f"{options[name]} {word}".lstrip()
     return options
+
+
+def filled(words):
+    """The lines of `fill`."""
+    verb = "send" if "to" in words else "put"
+    return [" ".join((verb, f"f{n}", *words[1:])) for n in range(1, int(words[0]) + 1)]
 
 
 def conditions_of(options):
