@@ -16,7 +16,7 @@ from words import (CONDITIONS, LOOKS, conditions_of, read_options, shift, show, 
 
 class Store:
     """A run of a file, in a process of its own for each scenario (store_home.c)."""
-    lacks, runs = ("store", ), ("store", "run")
+    lacks, runs = ("store", ), ("store", "run", "mark")
     db = None
     process = None  # it begins the runs of all scenarios
     queue = "q"
@@ -152,7 +152,7 @@ def options_of(words):
 
 class Sql(Looks, Store):
     """Another program files, moves, cancels and looks in plain SQL. Its clock is that of the scenario too."""
-    lacks, runs = ("store", "sql"), ("store", "sql", "run")
+    lacks, runs = ("store", "sql"), ("store", "sql", "run", "mark")
 
     def __enter__(self):
         super().__enter__()
@@ -244,7 +244,7 @@ WAITS = 3  # calls of a program that waits
 class SqlTake(Sql):
     """A program takes the tasks and answers in plain SQL too. The run beside it takes none, but ends leases,
     and counts those alone. The file itself counts the tasks that were dropped."""
-    lacks, runs = ("sqltake", "sql"), ("sqltake", "lease", "queues")
+    lacks, runs = ("sqltake", "sql"), ("sqltake", "lease", "queues", "mark")
     last = None
 
     def __enter__(self):
@@ -364,7 +364,7 @@ def text_of(message):
 
 class Command(Looks, Store):
     """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
-    lacks, runs = ("store", ), ("store", "command", "run")
+    lacks, runs = ("store", ), ("store", "command", "run", "mark")
 
     def __init__(self, program, command):
         super().__init__(program)
@@ -439,6 +439,18 @@ class Command(Looks, Store):
 
     def do_resume(self):
         return ["yes" if self.tasks("resume")[0]["changed"] else "no"]
+
+    def mark(self, *flags):
+        done = subprocess.run([self.command, "restore", "--store", self.path, *flags],
+                              env=self.clock.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=PATIENCE, check=True)
+        return ["no" if "already" in done.stdout or "not marked" in done.stdout else "yes"]
+
+    def do_mark(self):
+        return self.mark()
+
+    def do_go(self):
+        return self.mark("--go")
 
     def see(self, which):
         if which not in self.seen:

@@ -385,6 +385,14 @@ static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t cou
         puts("nothing");
 }
 
+/* Marks the file as restored, or takes the mark away. */
+static void mark(bool restored)
+{
+    bool changed = false;
+    int error = tw_store_mark_restored(home.store, restored, &changed);
+    tell(error != 0 ? error : changed);
+}
+
 static void forecast(uint64_t step_ms, uint32_t steps)
 {
     static uint64_t counts[TW_FORECAST_MAX];
@@ -576,6 +584,8 @@ static void obey(const struct verb *verb)
         replay(verb);
     else if (strcmp(name, "purge") == 0)
         purge(id);
+    else if (strcmp(name, "mark") == 0 || strcmp(name, "go") == 0)
+        mark(strcmp(name, "mark") == 0);
     else if (strcmp(name, "pause") == 0)
         tell(store_pause(home.store, home.queue));
     else if (strcmp(name, "resume") == 0)

@@ -58,7 +58,7 @@ class Table(Targets):
     Without shows_waits, a look leaves out how a task is tried again. `token_of` tells the token of an attempt
     that has begun in another home too; None: the table makes its own."""
     BEGIN = BEGIN
-    lacks, runs = ("table", ), ("table", "lease", "run", "target", "queues")
+    lacks, runs = ("table", ), ("table", "lease", "run", "target", "queues", "mark")
     process = None  # it serves all
 
     def __init__(self, program, lease_ms=30000, answers_once=False, counts_cancelled=False,
@@ -74,7 +74,7 @@ class Table(Targets):
     def __enter__(self):
         self.now, self.paused, self.count = BEGIN, False, itertools.count(1)
         self.tasks, self.tokens, self.taken, self.counted = {}, {}, [], collections.Counter()
-        self.others = {}  # queues, a table each
+        self.others, self.marked = {}, False  # other queues, a table each
         self.filed = set()  # the tasks that were filed, since a walk has compared last
         self.begin_targets()
         return self
@@ -237,7 +237,7 @@ class Table(Targets):
     def take(self, lease_ms, limits):
         """Takes tasks until one of the limits is 0. Returns them, each an id, a token and a line."""
         taken, ready = [], []
-        while not self.paused and all(limits.values()):
+        while not self.paused and not self.marked and all(limits.values()):
             ready = ready or [pair for pair in self.sorted("ready")[::-1] if not pair[1]["has_target"]]
             if not ready:
                 break
@@ -348,6 +348,14 @@ class Table(Targets):
     def do_restore(self):
         self.tasks, self.paused = copy.deepcopy(self.saved)
         return []
+
+    def do_mark(self, marked=True):
+        """Of a file that was restored: no task is taken."""
+        changed, self.marked = self.marked != marked, marked
+        return ["yes" if changed else "no"]
+
+    def do_go(self):
+        return self.do_mark(False)
 
     # ---- operators
 
