@@ -675,6 +675,8 @@ def test_a_file_that_is_lost_acknowledges_nothing(work, crew, end, how):
     worker, path, errors = crew(), work.client.path, []
     worker.add(print, work.key)
     worker.start()
+    work.put("first", "x")
+    emptied(work)  # Its threads have opened the file.
     work.put("a", "x", delay=60)
     os.rename(path + end, path + ".old")
     if how == "replaced":
