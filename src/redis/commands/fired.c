@@ -298,21 +298,21 @@ static bool fired_resume(RedisModuleCtx *ctx, struct fired *fired)
  * apart. */
 static const struct form {
     const char *name;
-    bool has_word;    /* the name stands before the arguments */
-    int least, most;  /* arguments */
-    int multiple;     /* their number is a multiple of it */
-    bool is_packed;   /* the first one begins with the number of its format */
-    bool needs_queue; /* without one it does not fit */
     /* Makes the changes. Returns false after an error reply. */
     bool (*make)(RedisModuleCtx *ctx, struct fired *fired);
+    int least, most;  /* arguments */
+    int multiple;     /* their number is a multiple of it */
+    bool has_word;    /* the name stands before the arguments */
+    bool is_packed;   /* the first one begins with the number of its format */
+    bool needs_queue; /* without one it does not fit */
 } forms[] = {
-    {"ONCE", true, 1, INT_MAX, 1, false, true, fired_once},   /* id [id ...] */
-    {"NEXT", true, 3, INT_MAX, 3, false, true, fired_next},   /* id due times [id due times ...] */
-    {"CHANGES", false, 1, 1, 1, true, true, fired_changes},   /* bytes (queues/change.c) */
-    {"PUT", false, 1, INT_MAX, 1, true, false, fired_put},    /* chunk [value ...] */
-    {"RENEW", true, 1, INT_MAX, 1, true, false, fired_renew}, /* chunk [value ...] */
-    {"PAUSE", true, 0, 0, 1, false, false, fired_pause},      /* it begins */
-    {"RESUME", true, 0, 0, 1, false, false, fired_resume},    /* it ends */
+    {"ONCE", fired_once, 1, INT_MAX, 1, true, false, true},   /* id [id ...] */
+    {"NEXT", fired_next, 3, INT_MAX, 3, true, false, true},   /* id due times [id due times ...] */
+    {"CHANGES", fired_changes, 1, 1, 1, false, true, true},   /* bytes (queues/change.c) */
+    {"PUT", fired_put, 1, INT_MAX, 1, false, true, false},    /* chunk [value ...] */
+    {"RENEW", fired_renew, 1, INT_MAX, 1, true, true, false}, /* chunk [value ...] */
+    {"PAUSE", fired_pause, 0, 0, 1, true, false, false},      /* it begins */
+    {"RESUME", fired_resume, 0, 0, 1, true, false, false},    /* it ends */
 };
 
 static bool is_word(RedisModuleString *argument)
