@@ -18,7 +18,9 @@
 #include <base/utf8.h>
 #include <base/when.h>
 
+#include <errno.h>
 #include <sqlite3ext.h>
+#include <string.h>
 #include <time.h>
 
 SQLITE_EXTENSION_INIT1
@@ -133,15 +135,19 @@ static void at_function(sqlite3_context *context, int n, sqlite3_value **values)
 
 /* ---- the tables ------------------------------------------------------------------------------------------ */
 
-/* Reads the only value of a statement as text, which sqlite3_free() frees; NULL: SQLite has failed. */
+/* Reads the only value of a statement as text, which sqlite3_free() frees; NULL: SQLite has failed. A new mode
+ * is committed at the end of its statement. */
 static char *answer_of(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
     char *answer = NULL;
+    errno = 0;
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
         answer = sqlite3_mprintf("%s", sqlite3_column_text(statement, 0));
-    sqlite3_finalize(statement);
-    return answer;
+    if (sqlite3_finalize(statement) == SQLITE_OK)
+        return answer;
+    sqlite3_free(answer);
+    return NULL;
 }
 
 /* Returns a message with the advice for a file that another connection has locked, in place of this message. A
@@ -159,14 +165,18 @@ static char *explain_lock(sqlite3 *db, char *message)
     return longer;
 }
 
+/* The errno explains an error of the disk, unless it is that of a question of SQLite's, for example for a log
+ * that is not there. */
 static void fail_as_sqlite(sqlite3_context *context, sqlite3 *db)
 {
-    int code = sqlite3_extended_errcode(db);
+    int number = errno, code = sqlite3_extended_errcode(db);
     if (code == SQLITE_OK || code == SQLITE_NOMEM) { /* OK: there was no memory for an answer */
         sqlite3_result_error_nomem(context);
         return;
     }
-    char *message = sqlite3_mprintf("tw_install: %s", sqlite3_errmsg(db));
+    bool told = (code & 0xff) == SQLITE_IOERR && number != 0 && number != ENOENT;
+    char *message = sqlite3_mprintf("tw_install: %s%s%s", sqlite3_errmsg(db), told ? ": " : "",
+                                    told ? strerror(number) : "");
     fail_with(context, (code & 0xff) == SQLITE_BUSY ? explain_lock(db, message) : message);
     sqlite3_result_error_code(context, code);
 }
@@ -216,6 +226,18 @@ static bool check_copy(sqlite3_context *context)
     return good;
 }
 
+/* Returns: true; false, and the function has failed. A file that is not set, because it is one in memory, is
+ * refused afterwards. */
+static bool set_mode(sqlite3_context *context)
+{
+    sqlite3 *db = sqlite3_context_db_handle(context);
+    char *mode = answer_of(db, "PRAGMA main.journal_mode=WAL");
+    if (mode == NULL)
+        fail_as_sqlite(context, db);
+    sqlite3_free(mode);
+    return mode != NULL;
+}
+
 /* A new file and a copy of a store get WAL mode; any other file must have it, as for tw_store_open(). A
  * transaction cannot set the mode. */
 static bool check_file(sqlite3_context *context)
@@ -224,8 +246,9 @@ static bool check_file(sqlite3_context *context)
     bool copy = is_copy(db);
     if (copy && !check_copy(context))
         return false;
-    if (sqlite3_get_autocommit(db) && (copy || answers(db, "PRAGMA main.page_count", "0")))
-        sqlite3_free(answer_of(db, "PRAGMA main.journal_mode=WAL"));
+    bool own = sqlite3_get_autocommit(db) && (copy || answers(db, "PRAGMA main.page_count", "0"));
+    if (own && !set_mode(context))
+        return false;
     return expect_answer(context, "PRAGMA main.journal_mode", "wal",
                          " (PRAGMA journal_mode=WAL sets it, outside of a transaction)") &&
            expect_answer(context, "PRAGMA main.encoding", "UTF-8", "");
@@ -277,6 +300,7 @@ static void install_function(sqlite3_context *context, int n, sqlite3_value **va
     bool own = sqlite3_get_autocommit(db) != 0;
     if (!check_file(context))
         return;
+    errno = 0;
     if (sqlite3_exec(db, own ? "BEGIN IMMEDIATE" : "SAVEPOINT tw_install", NULL, NULL, NULL) != SQLITE_OK) {
         fail_as_sqlite(context, db);
         return;

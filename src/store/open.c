@@ -39,7 +39,8 @@ enum {
 static const char PRAGMAS[] = "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA wal_autocheckpoint=%d;"
                               "PRAGMA journal_size_limit=%d; PRAGMA temp_store=MEMORY";
 
-/* Reads the first column of a statement's first row as text. Returns: 0 or an error. */
+/* Reads the first column of a statement's only row as text, and goes on to its end, because a new mode is
+ * committed there. Returns: 0 or an error. */
 static int ask_text(struct tw__store_db *db, const char *sql, char *answer, size_t size)
 {
     sqlite3_stmt *row = NULL;
@@ -52,7 +53,9 @@ static int ask_text(struct tw__store_db *db, const char *sql, char *answer, size
         sqlite3_snprintf((int)size, answer, "%s", sqlite3_column_text(row, 0));
         code = sqlite3_errcode(db->db); /* making the text may have failed */
     }
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
+    if (code == SQLITE_ROW)
+        code = sqlite3_step(row);
+    if (code != SQLITE_DONE)
         error = tw__store_db_error(db, code, "open");
     sqlite3_finalize(row);
     return error;

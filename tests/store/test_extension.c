@@ -3,9 +3,11 @@
  * tickwheel_sqlite.so, loaded into a connection of SQLite: times in SQL, and the tables made without C.
  */
 #define SQLITE_CORE 1 /* for sqlite3ext.h: the functions keep their names here */
+#include "faulty.h"
 #include "support.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <sqlite3ext.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,6 +343,30 @@ static void install_leaves_a_damaged_copy_alone(void **state)
     store_remove(&copy);
 }
 
+/* A bug: the error was that journal_mode is 'delete'. */
+static void install_tells_what_the_disk_has_refused(void **state)
+{
+    struct fixture own = another(state);
+    faulty_errno(ENOSPC);
+    bool happened = true;
+    for (long n = 2; happened; n++) { /* each fault, alone and with all later ones */
+        sqlite3 *db = open_loaded(&own);
+        char *text = NULL;
+        faulty_disk(n / 2, SQLITE_IOERR_FSYNC, n % 2 == 0);
+        int code = sqlite3_exec(db, "SELECT tw_install()", NULL, NULL, &text);
+        happened = faulty_happened();
+        faulty_disk(0, 0, false);
+        if (code != SQLITE_OK && strstr(text, "disk I/O error: No space left on device") == NULL)
+            fail_msg("fault %ld: %s", n, text);
+        sqlite3_free(text);
+        other_ask(db, "SELECT tw_install()");
+        assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "wal");
+        sqlite3_close(db);
+        store_remove(&own);
+    }
+    faulty_errno(0);
+}
+
 /* A past bug: "out of memory". */
 static void install_tells_that_tw_meta_has_no_row(void **state)
 {
@@ -544,6 +570,7 @@ int main(void)
         TEST(install_refuses_the_files_that_the_library_refuses),
         TEST(install_gives_a_copy_by_vacuum_its_mode_back),
         TEST(install_leaves_a_damaged_copy_alone),
+        TEST(install_tells_what_the_disk_has_refused),
         TEST(install_tells_that_tw_meta_has_no_row),
         TEST(install_tells_a_tw_meta_of_another_program_as_such),
         TEST(install_waits_for_another_writer_and_names_him),
@@ -552,5 +579,6 @@ int main(void)
         TEST(a_bad_time_without_memory_for_its_message),
         TEST(without_memory_nothing_is_made),
     };
+    faulty_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -446,6 +446,43 @@ static void an_error_of_the_disk_has_the_reason_of_the_system(void **state)
     assert_string_equal(scan(store, NULL), "");
 }
 
+/* A bug: it was told that -shm had been removed. The file that was not made can be made afterwards. */
+static void a_new_file_tells_what_the_disk_has_refused(void **state)
+{
+    static const struct {
+        int code, number, error;
+        const char *text;
+    } rows[] = {
+        {SQLITE_IOERR_FSYNC, ENOSPC, TW_ENOSPACE, "No space left on device"},
+        {SQLITE_IOERR_FSYNC, EDQUOT, TW_ENOSPACE, "Disk quota exceeded"},
+        {SQLITE_IOERR_FSYNC, EIO, TW_EIO, "Input/output error"},
+        {SQLITE_FULL, ENOSPC, TW_ENOSPACE, "disk is full"},
+    };
+    struct fixture *fixture = *state;
+    char text[TW_STORE_MESSAGE_SIZE];
+    bool happened = true;
+    for (long n = 2; happened; n++) { /* each fault, alone and with all later ones */
+        size_t i = (size_t)n / 2 % (sizeof rows / sizeof rows[0]);
+        tw_store_close(fixture->store);
+        fixture->store = NULL;
+        store_remove(fixture);
+        faulty_errno(rows[i].number);
+        faulty_disk(n / 2, rows[i].code, n % 2 == 0);
+        int error = tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text);
+        happened = faulty_happened();
+        faulty_disk(0, 0, false);
+        if (error != 0 && (error != rows[i].error || strstr(text, rows[i].text) == NULL))
+            fail_msg("%s, fault %ld: %s (%s)", rows[i].text, n, tw_store_strerror(error), text);
+        if (error != 0)
+            assert_int_equal(tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text), 0);
+        sqlite3 *db = other_open(fixture);
+        assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "wal");
+        sqlite3_close(db);
+        assert_int_equal(put(fixture->store, "a", 1), 1);
+    }
+    faulty_errno(0);
+}
+
 /* A bug: a run without --stay ended because of "a damaged file". */
 static void a_read_that_fails_is_no_damage(void **state)
 {
@@ -602,6 +639,7 @@ int main(int count, char **arguments)
         TEST(every_call_survives_that_reading_fails),
         TEST(a_forecast_that_is_interrupted_has_no_counts),
         TEST(an_error_of_the_disk_has_the_reason_of_the_system),
+        TEST(a_new_file_tells_what_the_disk_has_refused),
         TEST(a_read_that_fails_is_no_damage),
         TEST(a_file_that_cannot_be_written_is_refused),
         TEST(every_durable_call_syncs_before_it_returns),
