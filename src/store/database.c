@@ -369,12 +369,6 @@ static struct tw__store_file file_at(const char *path)
     return file;
 }
 
-int tw__store_db_identify(struct tw__store_db *db)
-{
-    db->files.main = file_at(sqlite3_db_filename(db->db, db->schema));
-    return has_moved(db) ? refuse_lost(db, "replaced") : 0; /* between its opening and this call */
-}
-
 static void name_index(const char *path, char index[TW__STORE_PATH])
 {
     snprintf(index, TW__STORE_PATH, "%s-shm", path);
@@ -391,6 +385,15 @@ static enum found find_at(const struct tw__store_file *file, const char *path)
         return errno == ENOENT || errno == ENOTDIR ? REMOVED : THERE;
     bool same = file->inode == 0 || (there.device == file->device && there.inode == file->inode);
     return same ? THERE : REPLACED;
+}
+
+int tw__store_db_identify(struct tw__store_db *db)
+{
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    if (db->files.main.inode == 0)
+        db->files.main = file_at(path);
+    bool good = find_at(&db->files.main, path) == THERE && !has_moved(db);
+    return good ? 0 : refuse_lost(db, "replaced"); /* between its opening and this call, or before */
 }
 
 /* The same of the log, or its index. A VFS may have none. */
@@ -478,6 +481,13 @@ int tw__store_db_check_files(struct tw__store_db *db)
                                "the file was %s while it was open, and its log was not: move its -wal and -shm "
                                "with it, or remove them if it is gone, and then open it again",
                                what);
+}
+
+int tw__store_db_check_files_of(const struct tw__store_db *open, char *message, size_t size)
+{
+    struct tw__store_db db = {
+        .db = open->db, .files = open->files, .schema = open->schema, .message = message, .size = size};
+    return tw__store_db_check_files(&db);
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)

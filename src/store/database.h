@@ -425,8 +425,12 @@ uint64_t tw__store_db_next_changes(struct tw__store_db *db);
 /* Returns whether the file is not a later state of the one that had these numbers, in a transaction. */
 bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen);
 
-/* Notes which file the connection has opened, right after that. Returns: 0, or TW_EREPLACED if it is not at its
- * path any more. */
+/* Sets *gone_back if the file is not a later state of the one that had these numbers, in a transaction.
+ * Returns: 0 or an error. */
+int tw__store_db_compare(struct tw__store_db *db, const struct tw__store_seen *seen, bool *gone_back);
+
+/* Notes which file the connection has opened, right after that. If its `files` name one already, it must be
+ * that one. Returns: 0, or TW_EREPLACED if it is another one, or is not at its path any more. */
 int tw__store_db_identify(struct tw__store_db *db);
 
 /* Notes which log and which index the connection has opened, right after its first reading, which opens
@@ -438,6 +442,9 @@ bool tw__store_db_has_files(const struct tw__store_db *db);
 
 /* Checks the files. Returns: 0, or TW_EREPLACED with a message. */
 int tw__store_db_check_files(struct tw__store_db *db);
+
+/* The same for a connection that another thread may use at this moment. Returns: as that, with this message. */
+int tw__store_db_check_files_of(const struct tw__store_db *open, char *message, size_t size);
 
 /* Whether the file is marked as restored, in a transaction: an odd number is the mark. */
 static inline bool tw__store_db_is_marked(const struct tw__store_db *db)

@@ -212,15 +212,37 @@ static int check_kind(struct tw__store_db *db, const char *path)
                                                           : "device");
 }
 
-/* Opens a connection, and notes which file it has. */
+/* Refuses a log that lies beside no file, or an empty one. SQLite removes it with the first reading. But a file
+ * is never empty once it has a log. So the log is that of a file that was moved away, and may have its newest
+ * tasks. The log is looked at first: another process may be making both. */
+static int check_log(struct tw__store_db *db, const char *path)
+{
+    char log[TW__STORE_PATH];
+    struct stat status;
+    snprintf(log, sizeof log, "%s-wal", path);
+    if (stat(log, &status) != 0 || status.st_size == 0)
+        return 0;
+    if (stat(path, &status) == 0 ? status.st_size > 0 : errno != ENOENT)
+        return 0;
+    return tw__store_db_refuse(db, TW_EREPLACED,
+                               "%.400s is the log of a file that is not here any more: move it and -shm with "
+                               "that file, under its new name, or remove them if it is gone",
+                               log);
+}
+
+/* Opens a connection, and notes which file it has. Nothing is read: with the first reading SQLite opens the log
+ * that lies at the path, or removes it. */
 static int connect_to(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                 SQLITE_OPEN_PRIVATECACHE;
     if (options->flags & TW_STORE_OPEN_EXISTING)
         flags &= ~SQLITE_OPEN_CREATE;
+    int error = check_log(db, path);
+    if (error != 0)
+        return error;
     errno = 0;
-    int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
+    int code = sqlite3_open_v2(path, &db->db, flags, NULL);
     if (db->db == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     error = check_kind(db, path);
@@ -229,6 +251,8 @@ static int connect_to(struct tw__store_db *db, const char *path, const struct tw
     if (code != SQLITE_OK)
         return refuse_file(db, code, path, (flags & SQLITE_OPEN_CREATE) != 0);
     error = tw__store_db_identify(db);
+    if (error == 0) /* the file may be new since the first look, and the path may be that of a link */
+        error = check_log(db, sqlite3_db_filename(db->db, "main"));
     if (error != 0)
         return error;
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
@@ -267,13 +291,25 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     return error == 0 ? tw__store_set(db, options) : error;
 }
 
-int tw__store_open_further(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
+/* A new file at the path would get the log of the old one, and SQLite would damage either. So the files are
+ * looked at before and after, and no file is made. A file that was opened in between is read only if it is the
+ * same one. */
+int tw__store_open_further(struct tw__store_db *db, const struct tw__store_db *first,
+                           const struct tw_store_options *options)
 {
     char version[32];
-    int error = connect_to(db, path, options);
+    const char *path = sqlite3_db_filename(first->db, "main");
+    struct tw_store_options existing = *options;
+    int error = tw__store_db_check_files_of(first, db->message, db->size);
+    if (error != 0)
+        return error;
+    existing.flags |= TW_STORE_OPEN_EXISTING;
+    db->files.main = first->files.main;
+    error = connect_to(db, path, &existing);
     if (error == 0) /* the only questions that do without the schema are those for a number of the first page */
         error = end_open(db, ask_text(db, "PRAGMA schema_version", version, sizeof version), path);
-    return error;
+    int replaced = tw__store_db_check_files_of(first, db->message, db->size);
+    return replaced != 0 ? replaced : error;
 }
 
 /* The first checkpoint waits for nobody. The second one needs the log for itself, for a moment: it has nothing

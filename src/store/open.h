@@ -17,10 +17,12 @@ extern const char *const tw__store_schema[];
  * in both cases. */
 int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_store_options *options);
 
-/* Opens a further connection to a file that this process has open. It leaves the schema, which takes SQLite
- * longer to read than all else, for tw__store_set(), which comes before the first statement. Returns: as
- * tw__store_open(). */
-int tw__store_open_further(struct tw__store_db *db, const char *path, const struct tw_store_options *options);
+/* Opens a further connection to the file of the first one, which another thread may use at this moment. It
+ * leaves the schema, which takes SQLite longer to read than all else, for tw__store_set(), which comes before
+ * the first statement. Returns: as tw__store_open(), or TW_EREPLACED if the file is not at its path any more.
+ */
+int tw__store_open_further(struct tw__store_db *db, const struct tw__store_db *first,
+                           const struct tw_store_options *options);
 
 /* Gives such a connection its settings. Returns: 0 or an error. */
 int tw__store_set(struct tw__store_db *db, const struct tw_store_options *options);

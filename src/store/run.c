@@ -233,8 +233,10 @@ static int make_parts(struct tw__store_runner *runner)
 static int open_window(struct tw__store_runner *runner)
 {
     struct tw_store *store = runner->store;
-    int error =
-        tw__store_open(&runner->window.db, sqlite3_db_filename(store->writer.db.db, "main"), &store->options);
+    struct tw__store_db *db = &runner->window.db;
+    int error = tw__store_open_further(db, &store->writer.db, &store->options);
+    if (error == 0)
+        error = tw__store_set(db, &store->options);
     if (error == 0)
         error = tw__store_runner_begin(runner);
     if (error != TW_EBUSY || (runner->options.flags & TW_STORE_RUN_STANDBY) == 0)

@@ -58,9 +58,7 @@ static int open_both(struct tw_store *store, const char *path, char *message, si
     if (error == 0)
         error = tw__store_open_tables(writer, &store->options);
     if (error == 0)
-        error = tw__store_open_further(reader, path, &store->options);
-    if (error == 0) /* the reader may have opened another file, which has replaced this one meanwhile */
-        error = tw__store_db_check_files(writer);
+        error = tw__store_open_further(reader, writer, &store->options);
     bind_message(writer, store->writer.message, sizeof store->writer.message);
     bind_message(reader, store->reader->message, sizeof store->reader->message);
     return error;
@@ -230,13 +228,7 @@ int tw_store_flush(struct tw_store *store)
     if (store->options.flags & TW_STORE_OPEN_LAZY)
         return tw__store_commit(store, nothing, NULL, true);
     char message[TW_STORE_MESSAGE_SIZE];
-    const struct tw__store_db *open = &store->reader->db;
-    struct tw__store_db db = {.db = open->db,
-                              .files = open->files,
-                              .schema = open->schema,
-                              .message = message,
-                              .size = sizeof message};
-    int error = tw__store_db_check_files(&db); /* without the reader's lock: somebody may be scanning */
+    int error = tw__store_db_check_files_of(&store->reader->db, message, sizeof message);
     return error == 0 ? 0 : tw__store_failed(store, error, message);
 }
 

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -695,6 +696,45 @@ def test_a_file_that_is_lost_acknowledges_nothing(work, crew, end, how):
     with pytest.raises(WorkerError, match=f"TW.TAKE {work.key}: .* was {how}"):
         worker.join(PATIENCE)
     worker._started = False
+
+
+@in_file
+@pytest.mark.parametrize("call", ["put", "open"])
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_file_that_was_moved_keeps_its_log(work, tmp_path, monkeypatch, call, meanwhile):
+    """No connection reads the file that is at the path then: SQLite would remove the log, or take it for that
+    of the new file. The file is moved before a thread connects to it, or while it does."""
+    path, old, connect, said = work.client.path, f"{tmp_path}/old.db", sqlite3.connect, []
+    work.put("a", "x", delay=60)
+
+    def move(*words, **more):
+        monkeypatch.setattr(sqlite3, "connect", connect)
+        os.rename(path, old)
+        if meanwhile:
+            open(path, "w", encoding="utf-8").close()
+        return connect(*words, **more)
+
+    def act():
+        with pytest.raises(sqlite3.OperationalError) as told:
+            if call == "put":
+                work.put("b", "x")
+            else:
+                tickwheel.File(path)
+        said.append(str(told.value))
+
+    if meanwhile:
+        monkeypatch.setattr(sqlite3, "connect", move)
+    else:
+        os.rename(path, old)
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join(PATIENCE)
+    assert re.search("while it was open|is the log of a file that is not here any more", said[0])
+    assert meanwhile or not os.path.exists(path)
+    for end in ("-wal", "-shm"):
+        os.rename(path + end, old + end)
+    with contextlib.closing(sqlite3.connect(old)) as db:
+        assert db.execute("SELECT CAST(id AS TEXT) FROM tw_task").fetchall() == [("a",)]
 
 
 @in_file

@@ -64,6 +64,59 @@ int __wrap_statx(int folder, const char *path, int flags, unsigned mask, struct 
     return result;
 }
 
+/* What somebody does while a connection is opened: the n-th from now on; NULL: nothing. */
+enum moment { BEFORE_THE_CALL, BEFORE_OPENING, AFTER_OPENING, BEFORE_READING };
+static struct {
+    void (*call)(const struct fixture *fixture);
+    const struct fixture *fixture;
+    int n;
+    enum moment when;
+} opening;
+static int openings;
+
+static void reach(enum moment when)
+{
+    if (opening.call == NULL || opening.n != openings || opening.when != when)
+        return;
+    opening.call(opening.fixture);
+    opening.call = NULL;
+}
+
+static void during_opening(int n, enum moment when, void (*call)(const struct fixture *fixture),
+                           const struct fixture *fixture)
+{
+    openings = 0;
+    opening.n = n;
+    opening.when = when;
+    opening.fixture = fixture;
+    opening.call = call;
+    if (when == BEFORE_THE_CALL) {
+        call(fixture);
+        opening.call = NULL;
+    }
+}
+
+int __real_sqlite3_open_v2(const char *path, sqlite3 **db, int flags, const char *vfs);
+int __wrap_sqlite3_open_v2(const char *path, sqlite3 **db, int flags, const char *vfs);
+int __real_tw__store_db_identify(struct tw__store_db *db);
+int __wrap_tw__store_db_identify(struct tw__store_db *db);
+
+int __wrap_sqlite3_open_v2(const char *path, sqlite3 **db, int flags, const char *vfs)
+{
+    openings++;
+    reach(BEFORE_OPENING);
+    int code = __real_sqlite3_open_v2(path, db, flags, vfs);
+    reach(AFTER_OPENING);
+    return code;
+}
+
+int __wrap_tw__store_db_identify(struct tw__store_db *db)
+{
+    int error = __real_tw__store_db_identify(db);
+    reach(BEFORE_READING);
+    return error;
+}
+
 /* Whose file is replaced during the next commit of the run, after that has looked for it; NULL: nobody's. And
  * how many jobs it had handed out when it looked for the file again. */
 static const struct fixture *_Atomic claiming;
@@ -579,10 +632,156 @@ static void a_rename_while_a_store_is_opened_is_seen(void **state)
     struct tw_store *store;
     char text[TW_STORE_MESSAGE_SIZE];
     make_new(fixture);
-    meanwhile_fixture = fixture;
-    meanwhile = put_new_in_place;
+    during_opening(1, AFTER_OPENING, put_new_in_place, fixture);
     assert_int_equal(tw_store_open(&store, fixture->path, NULL, text, sizeof text), TW_EREPLACED);
     assert_string_equal(text, "the file was replaced while it was open: open it again");
+}
+
+/* ---- files that are moved while a connection is opened --------------------------------------------------- */
+
+static struct fixture moved_away(const struct fixture *fixture)
+{
+    struct fixture kept = *fixture;
+    snprintf(kept.path, sizeof kept.path, "%.200s/kept.db", fixture->folder);
+    return kept;
+}
+
+static void move_file(const struct fixture *fixture)
+{
+    struct fixture kept = moved_away(fixture);
+    move_beside(fixture, "", &kept);
+}
+
+static void move_file_and_put_new_in_place(const struct fixture *fixture)
+{
+    move_file(fixture);
+    put_new_in_place(fixture);
+}
+
+static void has_tasks(const struct fixture *fixture, const char *tasks)
+{
+    struct tw_store *store = open_there(fixture);
+    sqlite3 *db = other_open(fixture);
+    assert_string_equal(scan(store, NULL), tasks);
+    assert_string_equal(other_ask(db, "PRAGMA integrity_check"), "ok");
+    sqlite3_close(db);
+    tw_store_close(store);
+}
+
+/* The log goes with the old file, and has its newest task. Nobody has written to the new file. */
+static void each_file_has_its_tasks(const struct fixture *fixture, bool replaced)
+{
+    struct fixture kept = moved_away(fixture);
+    move_beside(fixture, "-wal", &kept);
+    move_beside(fixture, "-shm", &kept);
+    has_tasks(&kept, "old@5 newest@6");
+    store_remove(&kept);
+    if (replaced)
+        has_tasks(fixture, "new@1");
+    else
+        assert_int_not_equal(access(fixture->path, F_OK), 0);
+    store_remove(fixture);
+}
+
+static int start_run(struct fixture *fixture, char *text, size_t size)
+{
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    int error = tw_store_start(fixture->store, NULL);
+    tw_store_message(fixture->store, text, size);
+    return error;
+}
+
+static int open_second(struct fixture *fixture, char *text, size_t size)
+{
+    struct tw_store *second = NULL;
+    int error = tw_store_open(&second, fixture->path, NULL, text, size);
+    tw_store_close(second);
+    return error;
+}
+
+/* Makes a store whose newest task is in the log alone. */
+static void make_old(struct fixture *fixture)
+{
+    fixture->store = open_there(fixture);
+    put(fixture->store, "old", 5);
+    store_reopen(fixture);
+    put(fixture->store, "newest", 6);
+}
+
+/* Somebody moves the file away at one moment of a call, whose n-th connection is opened then, and may put
+ * another file in its place. */
+static void a_file_that_moves(struct fixture *fixture, int n, enum moment when, bool replaced,
+                              int (*call)(struct fixture *fixture, char *text, size_t size))
+{
+    char text[TW_STORE_MESSAGE_SIZE], expected[80];
+    snprintf(expected, sizeof expected, "the file was %s while it was open, and its log was not",
+             replaced ? "replaced" : "removed");
+    make_old(fixture);
+    if (replaced)
+        make_new(fixture);
+    during_opening(n, when, replaced ? move_file_and_put_new_in_place : move_file, fixture);
+    assert_int_equal(call(fixture, text, sizeof text), TW_EREPLACED);
+    assert_null(opening.call);
+    if (when == BEFORE_THE_CALL)
+        assert_int_equal(openings, 0);
+    assert_non_null(strstr(text, expected));
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    each_file_has_its_tasks(fixture, replaced);
+}
+
+/* A bug: the run opened the path anew. SQLite took the log of the old file for that of the new one, or removed
+ * it, and 50 acknowledged tasks were lost. */
+static void a_run_opens_no_file_but_that_of_its_store(void **state)
+{
+    struct fixture *fixture = *state;
+    tw_store_close(fixture->store);
+    store_remove(fixture);
+    for (int when = BEFORE_THE_CALL; when <= BEFORE_READING; when++)
+        for (int replaced = 0; replaced < 2; replaced++)
+            a_file_that_moves(fixture, 1, (enum moment)when, replaced, start_run);
+}
+
+/* The second connection of a store opens the file of the first. */
+static void a_store_opens_one_file(void **state)
+{
+    struct fixture *fixture = *state;
+    tw_store_close(fixture->store);
+    store_remove(fixture);
+    for (int when = BEFORE_OPENING; when <= BEFORE_READING; when++)
+        for (int replaced = 0; replaced < 2; replaced++)
+            a_file_that_moves(fixture, 2, (enum moment)when, replaced, open_second);
+}
+
+/* A bug: SQLite removed the log of a file that was moved away, when a file was made in its place. */
+static void no_file_is_made_beside_the_log_of_another(void **state)
+{
+    static const char *const ways[] = {"none", "empty", "moved meanwhile"};
+    struct fixture *fixture = *state;
+    struct tw_store *store;
+    char text[TW_STORE_MESSAGE_SIZE], expected[PATH_SIZE + 150];
+    tw_store_close(fixture->store);
+    store_remove(fixture);
+    snprintf(
+        expected, sizeof expected,
+        "%s-wal is the log of a file that is not here any more: move it and -shm with that file, under its "
+        "new name, or remove them if it is gone",
+        fixture->path);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        make_old(fixture);
+        during_opening(1, i < 2 ? BEFORE_THE_CALL : BEFORE_OPENING, move_file, fixture);
+        if (strcmp(ways[i], "empty") == 0)
+            fclose(fopen(fixture->path, "w"));
+        assert_int_equal(tw_store_open(&store, fixture->path, NULL, text, sizeof text), TW_EREPLACED);
+        assert_string_equal(text, expected);
+        if (strcmp(ways[i], "none") != 0)
+            remove_file(fixture);
+        tw_store_close(fixture->store);
+        fixture->store = NULL;
+        each_file_has_its_tasks(fixture, false);
+    }
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------------ */
@@ -1025,6 +1224,9 @@ int main(int argc, char **argv)
         TEST(the_same_number_on_another_device_is_another_file),
         TEST(a_file_is_looked_at_in_an_old_sandbox_too),
         TEST(a_rename_while_a_store_is_opened_is_seen),
+        TEST(a_run_opens_no_file_but_that_of_its_store),
+        TEST(a_store_opens_one_file),
+        TEST(no_file_is_made_beside_the_log_of_another),
         TEST(a_run_does_not_begin_on_a_file_that_was_replaced),
         TEST(a_run_ends_when_its_file_is_replaced),
         TEST(an_idle_run_notices_that_its_file_was_replaced),

@@ -142,14 +142,18 @@ class File:
 
     def _open(self) -> None:
         before = self._found("")
+        if before is not None:
+            self._places = {"": before}
+        self._check_log()
         db = self._db()
         self._install(db)
         said = db.execute("SELECT format FROM tw_meta").fetchone()[0]
         if said != FORMAT:
             raise sqlite3.OperationalError(f"the tables have format {said}: expected {FORMAT}")
         found = {end: self._found(end) for end in ("", "-wal", "-shm")}
-        if before not in (None, found[""]) or (found["-wal"] and not found["-shm"]):
-            raise self._lost("-shm" if before == found[""] else "", "replaced")
+        self._check()
+        if found["-wal"] and not found["-shm"]:
+            raise self._lost("-shm", "replaced")
         self._places = {end: place for end, place in found.items() if place is not None}
 
     def __repr__(self) -> str:
@@ -165,6 +169,20 @@ class File:
     def _lost(self, end: str, how: str) -> sqlite3.OperationalError:
         return sqlite3.OperationalError(f"{self.path}{end} was {how} while it was open: connect again, when "
                                         "the old -wal and -shm have been moved with the file, or removed")
+
+    def _is_empty(self, end: str) -> bool:
+        try:
+            return os.path.getsize(self.path + end) == 0
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+
+    def _check_log(self) -> None:
+        """Raises an error if a log lies beside no file, or an empty one. SQLite would remove it, and it may
+        have the newest tasks of a file that was moved away."""
+        if not self._is_empty("-wal") and self._is_empty(""):
+            raise sqlite3.OperationalError(
+                f"{self.path}-wal is the log of a file that is not here any more: move it and -shm with that "
+                "file, under its new name, or remove them if it is gone")
 
     def _check(self) -> None:
         """Raises an error if the file is not the one at the path any more: its tasks would be lost."""
@@ -183,7 +201,13 @@ class File:
         made: Optional[sqlite3.Connection] = getattr(self._own, "connection", None)
         if made is None:
             address = f"file:{quote(os.fsencode(self.path))}?mode={'rw' if self._places else 'rwc'}"
-            made = self._own.connection = sqlite3.connect(address, self.timeout, isolation_level=None, uri=True)
+            made = sqlite3.connect(address, self.timeout, isolation_level=None, uri=True)
+            try:
+                self._check()  # It has read nothing yet, so it leaves the log of another file alone.
+            except sqlite3.OperationalError:
+                made.close()
+                raise
+            self._own.connection = made
         return made
 
     def close(self) -> None:
