@@ -300,6 +300,16 @@ int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, con
     return tw__store_db_write(db, which, doing, NULL, 0);
 }
 
+int tw__store_db_number(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                        uint64_t *number)
+{
+    int error = 0;
+    sqlite3_stmt *row = tw__store_db_statement(db, which, &error);
+    while (row != NULL && tw__store_db_next(db, row, doing, &error))
+        *number = (uint64_t)sqlite3_column_int64(row, 0);
+    return error;
+}
+
 void tw__store_db_roll_back(struct tw__store_db *db)
 {
     int error;

@@ -118,6 +118,7 @@
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
+    X(SCHEMA_VERSION, "PRAGMA $schema_version")                                                                \
     X(LOAD, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"      \
             " AND replaced = 0 AND place_ms > ?2 AND place_ms <= ?3 ORDER BY place_ms, seq LIMIT ?4")          \
     X(LOAD_TIE, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"  \
@@ -385,6 +386,11 @@ int tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, 
 /* Runs a statement without parameters. Returns: 0 or an error. */
 int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing);
 
+/* Runs a statement without parameters, and sets *number to the first column of its row, if it has one.
+ * Returns: 0 or an error. */
+int tw__store_db_number(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                        uint64_t *number);
+
 /* Begins a transaction, with TW__STORE_BEGIN or TW__STORE_BEGIN_READ, and checks the files. The caller rolls
  * back after an error. Returns: 0, TW_EREPLACED, or another error. */
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which);
@@ -424,10 +430,6 @@ uint64_t tw__store_db_next_changes(struct tw__store_db *db);
 
 /* Returns whether the file is not a later state of the one that had these numbers, in a transaction. */
 bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen);
-
-/* Sets *gone_back if the file is not a later state of the one that had these numbers, in a transaction.
- * Returns: 0 or an error. */
-int tw__store_db_compare(struct tw__store_db *db, const struct tw__store_seen *seen, bool *gone_back);
 
 /* Notes which file the connection has opened, right after that. If its `files` name one already, it must be
  * that one. Returns: 0, or TW_EREPLACED if it is another one, or is not at its path any more. */

@@ -28,6 +28,7 @@ struct tw__store_window {
     uint64_t loaded;
     uint64_t found;             /* queues, when the horizon moved last */
     struct tw__store_seen seen; /* at the last look; `changes` of our last commit, if that is later */
+    uint64_t schema_version;    /* at the last look; 0: there was none */
     bool gone_back;             /* the file was restored, and the run was not counted anew */
     uint64_t version;           /* SQLite's data_version at the last look */
     uint64_t horizon_ms; /* the tasks that are due until then are loaded, but for queues that are not whole */

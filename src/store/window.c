@@ -40,17 +40,22 @@
  * and "b" one of 11. When the task of 9 is taken, "b" waits for the next look, which loads the task of 10.
  *
  * A backup that is restored into the file takes the numbers back. Then new tasks have numbers that were seen
- * already, and nobody would look at them. So a look compares `changes` of tw_meta, which each transaction of
- * ours raises. Its lower 20 bits are random. A smaller count than before, or the same count with other random
- * bits, means that the file has gone back. So does another number of the run, since nobody else can begin a
- * run. A commit of the run compares the same before it writes: it would raise the count. Then it writes
- * nothing; else the count that it has written is the next one to compare with, so a backup from between two of
- * our commits is noticed too. If the file has gone back, all is dropped and read anew, and the numbers of the
- * jobs under way hide no task: their entries are orphans, and end with their jobs. Example: the window has seen
- * the changes 1 to 8. A backup from change 5 is restored, and three changes follow: 8 again, with other bits.
- * Had there been four before the next look, nobody could tell: docs/store.md names this hole, and `tickwheel
- * restore` closes it, for it changes `restored`. (Rejected: a number for each restore. SQLite restores byte by
- * byte, and runs no code of ours in the copy.)
+ * already, and nobody would look at them. So a look compares the number of the schema. SQLite raises it in the
+ * file into which it restores, whatever the backup has, so that all connections read the schema anew. A program
+ * that makes a table raises it too, and then the window is read anew for nothing.
+ *
+ * Other programs write pages without SQLite's backup, for example sqlite3_rsync. So a look compares `changes`
+ * of tw_meta as well, which each transaction of ours raises. Its lower 20 bits are random. A smaller count than
+ * before, or the same count with other random bits, means that the file has gone back. So does another number
+ * of the run, since nobody else can begin a run. A commit of the run compares the same before it writes: it
+ * would raise the count. Then it writes nothing; else the count that it has written is the next one to compare
+ * with, so a backup from between two of our commits is noticed too. (It does not ask for the number of the
+ * schema, which no commit of ours changes. So answers are written also after somebody has dropped an index, and
+ * no look succeeds.) If the file has gone back, all is dropped and read anew, and the numbers of the jobs under
+ * way hide no task: their entries are orphans, and end with their jobs. Example: the window has seen the
+ * changes 1 to 8. Change 5 comes back, and three changes follow, in the copy before or in the file since: 8
+ * again, with other bits. Had there been four before the next look, the count could not tell: docs/store.md
+ * names this hole, and `tickwheel restore` closes it, for it changes `restored`.
  *
  * Invariants
  *   D1  every task of a queue with a handler that waits, and lies within the queue's horizon, has one entry
@@ -201,13 +206,16 @@ static int read_news(struct tw__store_window *window)
 /* Reads when the first lease of a program runs out. */
 static int read_leases(struct tw__store_window *window)
 {
-    int error = 0;
-    sqlite3_stmt *row = tw__store_db_statement(&window->db, TW__STORE_FIRST_END, &error);
-    if (row == NULL)
-        return error;
     window->lapse_ms = TW_NEVER;
-    while (tw__store_db_next(&window->db, row, "look for leases", &error))
-        window->lapse_ms = (uint64_t)sqlite3_column_int64(row, 0);
+    return tw__store_db_number(&window->db, TW__STORE_FIRST_END, "look for leases", &window->lapse_ms);
+}
+
+/* SQLite raises this number in the file into which it restores a backup. The first look knows no other one. */
+static int read_schema_version(struct tw__store_window *window)
+{
+    uint64_t before = window->schema_version;
+    int error = tw__store_db_number(&window->db, TW__STORE_SCHEMA_VERSION, "look", &window->schema_version);
+    window->gone_back |= before != 0 && window->schema_version != before;
     return error;
 }
 
@@ -225,6 +233,8 @@ static int look_inside(struct tw__store_window *window)
     int error = tw__store_db_begin_seq(db);
     if (error == 0)
         error = read_leases(window);
+    if (error == 0)
+        error = read_schema_version(window);
     if (error != 0)
         return error;
     window->gone_back |= tw__store_db_has_gone_back(db, &window->seen);
@@ -261,18 +271,6 @@ static int turn_back(struct tw__store_window *window, uint64_t now_ms)
     return 0;
 }
 
-/* Sets *version to a number that changes when another connection commits. */
-static int read_version(struct tw__store_window *window, uint64_t *version)
-{
-    int error = 0;
-    sqlite3_stmt *row = tw__store_db_statement(&window->db, TW__STORE_VERSION, &error);
-    if (row == NULL)
-        return error;
-    while (tw__store_db_next(&window->db, row, "look", &error))
-        *version = (uint64_t)sqlite3_column_int64(row, 0);
-    return error;
-}
-
 bool tw__store_window_wants(const struct tw__store_window *window, uint64_t now_ms)
 {
     return window->broken || window->hungry != NULL || now_ms >= window->load_at_ms || now_ms < window->now_ms;
@@ -285,8 +283,8 @@ int tw__store_window_look(struct tw__store_window *window, uint64_t now_ms, bool
     uint64_t version = 0;
     whole |= tw__store_window_wants(window, now_ms);
     int error = now_ms < window->now_ms ? turn_back(window, now_ms) : 0;
-    if (error == 0)
-        error = read_version(window, &version);
+    if (error == 0) /* a number that changes when another connection commits */
+        error = tw__store_db_number(db, TW__STORE_VERSION, "look", &version);
     if (error == 0 && !whole && version == window->version)
         return 0;
     window->broken |= error != 0;
