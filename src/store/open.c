@@ -230,6 +230,18 @@ static int check_log(struct tw__store_db *db, const char *path)
                                log);
 }
 
+/* SQLite opens a file that it must not write to read only, and tells no reason. */
+static int refuse_to_read_only(struct tw__store_db *db, const char *path)
+{
+    int number = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 ? errno : 0;
+    if (number == 0)
+        return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
+    return tw__store_db_refuse(
+        db, TW_EREADONLY, "%s: the file cannot be written, and even a look needs that (%s)", strerror(number),
+        number == EROFS ? "mount it for writing, or copy it and its -wal"
+                        : "the user needs the right to write it and its folder");
+}
+
 /* Opens a connection, and notes which file it has. Nothing is read: with the first reading SQLite opens the log
  * that lies at the path, or removes it. */
 static int connect_to(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
@@ -258,7 +270,7 @@ static int connect_to(struct tw__store_db *db, const char *path, const struct tw
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
     db->busy_ms = options->busy_ms;
     if (sqlite3_db_readonly(db->db, "main") == 1)
-        return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
+        return refuse_to_read_only(db, path);
     return 0;
 }
 

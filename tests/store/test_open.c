@@ -54,6 +54,24 @@ static int open_nothing(const char *path, int flags, int mode)
     return -1;
 }
 
+/* faccessat(2) and open(2), for SQLite, on a file system that is mounted to be read only. */
+static bool read_only;
+int __real_faccessat(int folder, const char *path, int mode, int flags);
+int __wrap_faccessat(int folder, const char *path, int mode, int flags);
+int __wrap_faccessat(int folder, const char *path, int mode, int flags)
+{
+    if (!read_only || !(mode & W_OK))
+        return __real_faccessat(folder, path, mode, flags);
+    errno = EROFS;
+    return -1;
+}
+
+static int open_to_read_only(const char *path, int flags, int mode)
+{
+    errno = EROFS;
+    return (flags & O_ACCMODE) == O_RDONLY ? open(path, flags, mode) : -1;
+}
+
 /* Opens the fixture's file, whose own store is closed first. Returns the error; the message is in `text`. */
 static char text[TW_STORE_MESSAGE_SIZE];
 static int reopen(struct fixture *fixture, const struct tw_store_options *options)
@@ -371,6 +389,11 @@ static void a_folder_in_which_no_file_can_be_made_is_told(void **state)
     snprintf(above, sizeof above, "%s/..", fixture->folder);
     snprintf(made, sizeof made, "%s/new.db", fixture->folder);
     assert_int_equal(chmod(above, 0755), 0);
+    assert_int_equal(chmod(fixture->path, 0444), 0);
+    assert_int_equal(chmod(fixture->folder, 0777), 0);
+    others_are_refused(fixture->path, TW_EREADONLY,
+                       "Permission denied: the file cannot be written, and even a look needs that "
+                       "(the user needs the right to write it and its folder)");
     assert_int_equal(chmod(fixture->path, 0666), 0);
     assert_int_equal(chmod(fixture->folder, 0555), 0);
     others_are_refused(made, TW_EREADONLY,
@@ -378,6 +401,20 @@ static void a_folder_in_which_no_file_can_be_made_is_told(void **state)
     others_are_refused(fixture->path, TW_EREADONLY,
                        "Permission denied: the folder of the file, where SQLite makes its log");
     assert_int_equal(chmod(fixture->folder, 0700), 0);
+}
+
+/* A bug: the error of a file on such a mount had neither a reason nor a remedy. */
+static void a_mount_to_be_read_only_is_told(void **state)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    assert_int_equal(vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_to_read_only), SQLITE_OK);
+    read_only = true;
+    int error = reopen(*state, NULL);
+    read_only = false;
+    vfs->xSetSystemCall(vfs, "open", NULL);
+    assert_int_equal(error, TW_EREADONLY);
+    assert_string_equal(text, "Read-only file system: the file cannot be written, and even a look needs that "
+                              "(mount it for writing, or copy it and its -wal)");
 }
 
 static void a_disk_without_inodes_is_full(void **state)
@@ -569,6 +606,7 @@ int main(void)
         TEST(a_path_that_names_a_device_or_a_pipe_is_refused),
         TEST(a_path_that_names_no_file_is_refused),
         TEST(a_folder_in_which_no_file_can_be_made_is_told),
+        TEST(a_mount_to_be_read_only_is_told),
         TEST(a_disk_without_inodes_is_full),
         TEST(a_log_that_cannot_be_made_names_the_folder),
         TEST(an_index_of_the_log_that_cannot_be_made_names_the_folder),
