@@ -192,21 +192,44 @@ static void print_reading(const struct run *run, FILE *out)
                 run->reader.number, strcmp(run->reader.path, "-") == 0 ? "standard input" : run->reader.path);
 }
 
+/* Prints the options that choose the tasks of this run, for a hint that a shell takes. */
+static void print_choice(FILE *out)
+{
+    fputs(" --store ", out);
+    printable_word(file.path, out);
+    if (file.queue == NULL)
+        return;
+    fputs(" --queue ", out);
+    printable_word(file.queue, out);
+}
+
+/* Says whose tasks are counted. */
+static void print_whose(FILE *out)
+{
+    fputs("tasks ", out);
+    if (file.queue != NULL) {
+        fputs("of queue ", out);
+        printable_write(tw_text(file.queue), false, SIZE_MAX, out);
+        fputc(' ', out);
+    }
+    fputs("in the file: ", out);
+}
+
 static void print_tasks(int64_t left, int64_t dead, FILE *out)
 {
-    fputs("tasks in the file: ", out);
+    print_whose(out);
     print_count(file.at_start, "at the start, ", out);
     print_count(left, "now", out);
     if (dead > 0) {
-        fprintf(out, ", and %" PRId64 " dead (tickwheel tasks --store ", dead);
-        printable_word(file.path, out);
+        fprintf(out, ", and %" PRId64 " dead (tickwheel tasks", dead);
+        print_choice(out);
         fputs(" dead)", out);
     }
     fputc('\n', out);
     if (left <= 0)
         return;
-    fputs("To go on with them later, use `tickwheel run --store ", out);
-    printable_word(file.path, out);
+    fputs("To go on with them later, use `tickwheel run", out);
+    print_choice(out);
     fputs("`.\n", out);
 }
 
