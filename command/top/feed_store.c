@@ -43,7 +43,7 @@ struct store_feed {
     struct queues queues;      /* its queues, whose names it has */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
     uint64_t held;             /* the ready tasks of paused queues */
-    uint64_t failed;           /* tasks whose last attempt has failed, among those that were looked at */
+    uint64_t looked, failed;   /* tasks that were looked at, and those of them whose last attempt has failed */
 };
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
@@ -189,9 +189,10 @@ static void count_queue(void *arg, const struct tw_store_load *load)
 
 static void see_failure(void *arg, const struct tw_store_task *task)
 {
-    uint64_t *failed = arg;
+    struct store_feed *feed = arg;
     uint32_t under_way = task->state == TW_STATE_LEASED;
-    *failed += task->error != NULL || (!task->replaced && task->attempt > under_way);
+    feed->looked++;
+    feed->failed += task->error != NULL || (!task->replaced && task->attempt > under_way);
 }
 
 /* Counts the tasks that have failed, among the first ones of the largest queues: no index has them, so a look
@@ -201,7 +202,7 @@ static bool count_failed(struct store_feed *feed, const struct reading *reading)
     struct tw_store_range first = {.count = FAILED_LOOK};
     bool good = true;
     for (size_t i = 0; i < reading->queues && good; i++)
-        good = tw_store_scan(feed->store, reading->seen[i].whole.data, &first, see_failure, &feed->failed) == 0;
+        good = tw_store_scan(feed->store, reading->seen[i].whole.data, &first, see_failure, feed) == 0;
     return good;
 }
 
@@ -225,7 +226,7 @@ static bool count_all(struct store_feed *feed, struct reading *reading)
     *queues = (struct queues){.name = NULL};
     reading->count[COUNT_WAITING] = reading->count[COUNT_READY] = 0;
     reading->count[COUNT_LEASED] = reading->count[COUNT_DEAD] = 0;
-    feed->held = feed->failed = 0;
+    feed->held = feed->looked = feed->failed = 0;
     bool good = tw_store_snapshot(feed->store, look_at_queues, &counting) == 0 && counting.good;
     reading->count[COUNT_QUEUES] = queues->count;
     return good;
@@ -271,11 +272,13 @@ __attribute__((format(printf, 2, 3))) static void add_warning(struct reading *re
 static void warn_of_failures(const struct store_feed *feed, struct reading *reading, const char *path)
 {
     uint64_t dead = reading->count[COUNT_DEAD], failed = feed->failed;
+    uint64_t tasks = reading->count[COUNT_WAITING] + reading->count[COUNT_READY] + reading->count[COUNT_LEASED];
     if (dead > 0)
         add_warning(reading, "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)", dead,
                     dead == 1 ? " is" : "s are", path);
     if (failed > 0)
-        add_warning(reading, "%" PRIu64 " task%s tried again (tickwheel tasks --store %s list)", failed,
+        add_warning(reading, "%s%" PRIu64 " task%s tried again (tickwheel tasks --store %s list)",
+                    feed->looked < tasks ? "at least " : "", failed,
                     failed == 1 ? " has failed, and is" : "s have failed, and are", path);
 }
 
