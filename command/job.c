@@ -138,6 +138,17 @@ static int input_file(const struct job *job)
     return -1;
 }
 
+/* The signals that a command gets with their usual effect. It is in the background of a terminal, and that must
+ * not stop it when it prints there (`stty tostop`): as screen.c does, it ignores SIGTTOU then. */
+static sigset_t usual_signals(void)
+{
+    sigset_t usual;
+    sigfillset(&usual);
+    if (isatty(STDOUT_FILENO) || isatty(STDERR_FILENO))
+        sigdelset(&usual, SIGTTOU);
+    return usual;
+}
+
 /* Starts the shell in a process group of its own. So Ctrl-C on a terminal reaches only us, and we can wait
  * for the running commands. Returns 0 or an errno. */
 static int spawn(const struct job *job, char **environment, int input, pid_t *child)
@@ -145,9 +156,8 @@ static int spawn(const struct job *job, char **environment, int input, pid_t *ch
     char *words[] = {"sh", "-c", (char *)job->command, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, all;
+    sigset_t none, usual = usual_signals();
     sigemptyset(&none);
-    sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     if (job->output > 0)
@@ -156,7 +166,7 @@ static int spawn(const struct job *job, char **environment, int input, pid_t *ch
         posix_spawn_file_actions_adddup2(&actions, job->errors, STDERR_FILENO);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
     posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     int error = posix_spawn(child, "/bin/sh", &actions, &attributes, words, environment);

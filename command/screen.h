@@ -35,13 +35,14 @@ void screen_quit(void);
 /* Writes to standard output, and waits as screen_print(). Returns 0, or an error for screen_reason(). */
 int screen_write(struct tw_bytes bytes);
 
-/* Returns whether an output takes PIPE_BUF bytes at once. After screen_quit() it is true: then bytes for which
- * there is no room are lost. */
+/* Returns whether an output takes bytes at once: a pipe PIPE_BUF, a terminal one at least. After screen_quit()
+ * it is true: then bytes for which there is no room are lost. */
 bool screen_has_room(int fd);
 
-/* Writes a part of the output of a command to standard output or standard error, without waiting. Bytes that
- * cannot be written are lost. Threads: any. */
-void screen_pass(int fd, struct tw_bytes bytes);
+/* Writes a part of the output of a command, at most PIPE_BUF bytes, to standard output or standard error. It
+ * does not wait for a reader. Returns how many bytes have gone: all of them if they cannot be written, or after
+ * screen_quit(). Threads: any. */
+size_t screen_pass(int fd, struct tw_bytes bytes);
 
 /* Returns whether a message of ours on standard error would not wait for a reader. Threads: any. */
 bool screen_can_tell(void);

@@ -17,12 +17,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 /* Last, because they define macros with common names. */
 #include <curses.h>
 #include <term.h>
+
+enum { LAST_S = 1 };
 
 static int wake_pipe[2];
 static volatile sig_atomic_t signalled;
@@ -278,10 +281,29 @@ static bool wait_for_something(void)
 
 /* ---- life ------------------------------------------------------------------------------------------------ */
 
+static struct termios modes; /* of the terminal, before the view */
+
+/* Ends a view that is to end, if nobody reads its terminal: curses writes on until all has gone, whatever
+ * signals come. A busy machine may only be late, and gets another second. */
+static void end_unread(int number)
+{
+    int saved = errno;
+    (void)number;
+    if (poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 0) != 0) {
+        alarm(LAST_S);
+        errno = saved;
+        return;
+    }
+    signal(SIGTTOU, SIG_IGN);
+    tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+    _exit(COMMAND_WRONG);
+}
+
 static void on_signal(int number)
 {
     int saved = errno;
     signalled = number;
+    alarm(LAST_S);
     wake();
     errno = saved;
 }
@@ -315,8 +337,9 @@ static void wake_on_resize(void)
 static bool prepare(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
-    if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0 || tcgetattr(STDIN_FILENO, &modes) != 0)
         return false;
+    signal(SIGALRM, end_unread);
     sigaction(SIGINT, &action, NULL); /* before curses, which handles only signals without a handler */
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
@@ -365,6 +388,7 @@ int top_view(const struct top_options *options, struct feed *feed, struct histor
     } while (started && wait_for_something() && take_keys());
     endwin();
     delscreen(screen);
+    alarm(0);
     if (!started) {
         complain("tickwheel top: the thread that reads cannot be started");
         return COMMAND_WRONG;

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT, ERRORS, PART = PIPE_BUF, PARTS = 1024, CHARACTER = 4 };
+enum { OUTPUT, ERRORS, PARTS = 1024, CHARACTER = 4 };
 
 /* ---- the outputs ----------------------------------------------------------------------------------------- */
 
@@ -40,46 +40,68 @@ static int ours(int which)
     return which == ERRORS ? STDERR_FILENO : STDOUT_FILENO;
 }
 
-/* Passes on one part of an output. Returns false if nothing has arrived, or the output has ended. */
-static bool pass_part(struct child *child, int which)
+/* Reads a part of an output. Returns false if nothing has arrived, or the output has ended. */
+static bool read_part(struct child *child, int which)
 {
-    char bytes[PART];
-    ssize_t size = read(child->pipe[which], bytes, sizeof bytes);
-    if (size < 0 && errno == EINTR)
-        return true;
-    if (size == 0 || (size < 0 && errno != EAGAIN))
+    struct child_part *part = &child->part[which];
+    ssize_t size = read(child->pipe[which], part->bytes, sizeof part->bytes);
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
         shut(child, which);
     if (size <= 0)
         return false;
-    const struct tw_bytes part = {bytes, (size_t)size};
+    part->from = 0;
+    part->size = (size_t)size;
     if (which == ERRORS)
-        keep_tail(child, part);
-    screen_pass(ours(which), part);
+        keep_tail(child, (struct tw_bytes){part->bytes, part->size});
     return true;
+}
+
+/* Passes on as much of a part of an output as our own takes. Returns false if none has gone. */
+static bool pass_part(struct child *child, int which)
+{
+    struct child_part *part = &child->part[which];
+    if (part->size == 0 && !read_part(child, which))
+        return false;
+    size_t gone = screen_pass(ours(which), (struct tw_bytes){part->bytes + part->from, part->size});
+    part->from += gone;
+    part->size -= gone;
+    return gone > 0;
+}
+
+/* Whether the rest of a part is left, or an output that has not ended has more bytes. */
+static bool has_more(const struct child *child, int which)
+{
+    struct pollfd there = {.fd = child->pipe[which], .events = POLLIN}; /* -1: never ready */
+    return child->part[which].size > 0 || (poll(&there, 1, 0) > 0 && (there.revents & POLLIN) != 0);
 }
 
 /* Passes on the parts that are there. Returns false if some are left, because our own output has no room. */
 static bool pass_all(struct child *child, int which)
 {
-    for (int parts = 0; parts < PARTS && child->pipe[which] >= 0; parts++) {
-        struct pollfd there = {.fd = child->pipe[which], .events = POLLIN};
-        if (poll(&there, 1, 0) <= 0 || (there.revents & POLLIN) == 0)
-            break;
-        if (!screen_has_room(ours(which)))
+    for (int parts = 0; parts < PARTS && has_more(child, which); parts++)
+        if (!screen_has_room(ours(which)) || (!pass_part(child, which) && child->part[which].size > 0))
             return false;
-        pass_part(child, which);
-    }
-    return true;
+    return child->part[which].size == 0;
 }
 
-size_t child_watch(const struct child *child, struct pollfd *fds)
+/* The descriptor for which an output waits: our own while a part of it is left, or ours has no room. -1:
+ * none. */
+static struct pollfd awaited(const struct child *child, int which)
+{
+    if (child->part[which].size > 0 || (child->pipe[which] >= 0 && !screen_has_room(ours(which))))
+        return (struct pollfd){.fd = ours(which), .events = POLLOUT};
+    return (struct pollfd){.fd = child->pipe[which], .events = POLLIN};
+}
+
+size_t child_watch(struct child *child, struct pollfd *fds)
 {
     size_t count = 0;
-    for (int which = OUTPUT; which <= ERRORS && child->process != 0; which++)
-        if (child->pipe[which] >= 0 && screen_has_room(ours(which)))
-            fds[count++] = (struct pollfd){.fd = child->pipe[which], .events = POLLIN};
-        else if (child->pipe[which] >= 0)
-            fds[count++] = (struct pollfd){.fd = ours(which), .events = POLLOUT};
+    for (int which = OUTPUT; which <= ERRORS && child->process != 0; which++) {
+        if (child->part[which].size > 0 && screen_has_room(ours(which)))
+            pass_part(child, which);
+        fds[count] = awaited(child, which);
+        count += fds[count].fd >= 0;
+    }
     return count;
 }
 
@@ -115,6 +137,7 @@ static void close_writers(const struct job *job)
 int child_start(struct child *child, struct job *job, bool output)
 {
     child->errors = 0;
+    child->part[OUTPUT].size = child->part[ERRORS].size = 0;
     child->pipe[OUTPUT] = child->pipe[ERRORS] = -1;
     job->output = job->errors = 0;
     bool good = open_pipe(child, ERRORS, &job->errors) && (!output || open_pipe(child, OUTPUT, &job->output));

@@ -8,16 +8,24 @@
 
 #include "job.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <task/limits.h>
 
 enum { CHILD_TAIL = TW__TASK_ERROR_MAX, CHILD_WATCHES = 2 };
 
+/* Bytes of an output that have been read and have not gone on yet: a terminal may take fewer. */
+struct child_part {
+    char bytes[PIPE_BUF];
+    size_t from, size;
+};
+
 /* Zeroed: no command runs. */
 struct child {
     pid_t process; /* 0: none */
     int pipe[2];   /* the ends that we read of its standard output and its standard error; -1: none */
+    struct child_part part[2];
     char tail[CHILD_TAIL];
     uint64_t
         errors; /* bytes of its standard error so far; the last CHILD_TAIL of them are in the ring `tail` */
@@ -27,9 +35,10 @@ struct child {
  * errno. */
 int child_start(struct child *child, struct job *job, bool output);
 
-/* Adds the descriptors to watch. While our own output has no room, that one, and not the command's pipe: then
- * the command waits as if it wrote there itself, and we do not. Returns their number, at most CHILD_WATCHES. */
-size_t child_watch(const struct child *child, struct pollfd *fds);
+/* Passes on a part that is left, and adds the descriptors to watch. While our own output has no room, that one,
+ * and not the command's pipe: then the command waits as if it wrote there itself, and we do not. Returns their
+ * number, at most CHILD_WATCHES. */
+size_t child_watch(struct child *child, struct pollfd *fds);
 
 /* Passes on the outputs that have arrived at a descriptor, if it belongs to this command. */
 void child_pass(struct child *child, int fd);

@@ -151,7 +151,7 @@ void crew_give_up(struct crew *crew, int number)
 
 /* ---- outputs --------------------------------------------------------------------------------------------- */
 
-size_t crew_watch(const struct crew *crew, struct pollfd *fds)
+size_t crew_watch(struct crew *crew, struct pollfd *fds)
 {
     size_t count = 0;
     for (size_t i = 0; i < crew->options.jobs; i++)

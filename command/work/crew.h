@@ -41,7 +41,7 @@ size_t crew_running(const struct crew *crew);
 int crew_start(struct crew *crew, struct taken *taken);
 
 /* Adds the descriptors to watch. Returns their number, at most CHILD_WATCHES for each place. */
-size_t crew_watch(const struct crew *crew, struct pollfd *fds);
+size_t crew_watch(struct crew *crew, struct pollfd *fds);
 
 /* Passes on the outputs that have arrived, after a poll of these descriptors. */
 void crew_pass(struct crew *crew, const struct pollfd *fds, size_t count);

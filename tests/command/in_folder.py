@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: MIT
 """For the tests of commands: a new folder for each test, processes that end with it, and a clock."""
+import contextlib
 import fcntl
 import functools
 import json
 import os
+import re
 import select
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from eventually import PATIENCE  # noqa: E402  (the folder has to be on the path first)
+from eventually import PATIENCE, wait_until  # noqa: E402  (the folder has to be on the path first)
 from scratch import scratch_folder  # noqa: E402
 from clock import Clock  # noqa: E402
 
@@ -61,6 +65,40 @@ def is_full(pipe):
         return not select.select([], [writer], [], 0)[1]
     finally:
         os.close(writer)
+
+
+# ---- terminals that a test reads when it likes ---------------------------------------------------------------
+
+
+def takes_more(terminal):
+    """Whether a byte can be written to a terminal."""
+    return bool(select.select([], [terminal], [], 0)[1])
+
+
+def drain(terminal):
+    """The bytes that a terminal shows now."""
+    shown = b""
+    with contextlib.suppress(OSError):  # nobody has the other end open
+        while select.select([terminal], [], [], 0)[0]:
+            shown += os.read(terminal, 65536)
+    return shown
+
+
+def shows(terminal, pattern):
+    """Reads a terminal until it has shown this. Returns the match."""
+    shown = bytearray()
+
+    def seen():
+        shown.extend(drain(terminal))
+        return re.search(pattern, shown)
+    return wait_until(seen, lambda: bytes(shown[-1000:]))
+
+
+def press_stop(terminal):
+    """Presses Ctrl-S. Returns when the terminal takes no more output."""
+    fcntl.ioctl(terminal, termios.TIOCPKT, struct.pack("i", 1))  # then the system tells when that is
+    os.write(terminal, b"\x13")
+    wait_until(lambda: select.select([], [], [terminal], 0)[2])
 
 
 class Gate:
@@ -115,6 +153,24 @@ class InFolder(unittest.TestCase):
         gate = Gate(f"{self.folder}/gate")
         self.addCleanup(gate.close)
         return gate
+
+    def almost_full_terminal(self):
+        """Returns both ends of a terminal that nobody reads: it has room for a byte, but not for 20,000."""
+        ours, theirs = os.openpty()
+        self.addCleanup(os.close, ours)
+        self.addCleanup(os.close, theirs)
+        writer = os.open(os.ttyname(theirs), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"." * 1000)
+        os.close(writer)
+
+        def has_room():
+            if select.select([ours], [], [], 0)[0]:
+                os.read(ours, 500)
+            return takes_more(theirs)
+        wait_until(has_room)
+        return ours, theirs
 
     def run_it(self, command, *arguments, lines="", status=0, env=None):
         words = command, "--store", self.store, *arguments
