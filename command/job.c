@@ -74,7 +74,8 @@ static void set_variables(const struct job *job, struct added *added)
     set_bytes(added, ID, job->id);
     set_bytes(added, PAYLOAD, job->payload);
     set(added, DUE, "%s", job->due);
-    set(added, LATE_US, "%" PRIu64, job->late_us);
+    if (job->late_us != TW_NEVER)
+        set(added, LATE_US, "%" PRIu64, job->late_us);
     set(added, MISSED_PERIODS, "%" PRIu64, job->missed_periods);
     if (job->queue == NULL)
         return;
@@ -202,10 +203,12 @@ struct tw_bytes job_token(uint64_t token, char text[JOB_TOKEN + 1])
     return tw_text(text);
 }
 
-uint64_t job_late_us(uint64_t due_ms)
+uint64_t job_late_us(uint64_t from_ms)
 {
+    if (from_ms == TW_NEVER)
+        return TW_NEVER;
     uint64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
-    return now_us / 1000 >= due_ms ? now_us - due_ms * 1000 : 0;
+    return now_us / 1000 >= from_ms ? now_us - from_ms * 1000 : 0;
 }
 
 const char *job_ended(int status, char text[JOB_ENDED])

@@ -7,6 +7,7 @@
 #define COMMAND_JOB_H
 
 #include <tickwheel/task.h>
+#include <tickwheel/wheel.h>
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -21,7 +22,7 @@ struct job {
     const char *command;         /* for the shell */
     struct tw_bytes id, payload; /* their data is never NULL */
     const char *due;
-    uint64_t late_us;
+    uint64_t late_us;            /* TW_NEVER: not known */
     uint64_t missed_periods;     /* further periods for which the call stands */
     const char *queue;           /* NULL: the task is in no queue */
     uint64_t attempt;            /* of a task in a queue */
@@ -41,8 +42,9 @@ bool job_error_passes(int error);
 /* Writes a token as a server and SQL do. Returns its digits, in `text`. */
 struct tw_bytes job_token(uint64_t token, char text[JOB_TOKEN + 1]);
 
-/* Returns how late a call is now that was due then, in microseconds. */
-uint64_t job_late_us(uint64_t due_ms);
+/* Returns how late a call is now whose lateness counts from then, in microseconds. TW_NEVER: it is not known
+ * from when, and so is the result. */
+uint64_t job_late_us(uint64_t from_ms);
 
 /* Returns NULL if a status of waitpid() is that of a command that succeeded, and else `text`, which names the
  * exit status or the signal. */

@@ -67,7 +67,7 @@ static struct job job_of(const struct crew *crew, const struct taken *taken, cha
                         .id = taken->id,
                         .payload = taken->values > 0 ? taken->value[0] : tw_text(""),
                         .due = due,
-                        .late_us = job_late_us(taken->due_ms),
+                        .late_us = job_late_us(taken->late_from_ms),
                         .missed_periods = taken->missed_periods,
                         .queue = taken->queue,
                         .attempt = taken->attempt,

@@ -57,6 +57,7 @@ struct lease *lease_new(const redisReply *row, const char *queue)
                                       .due_ms = (uint64_t)member[DUE]->integer,
                                       .attempt = (uint64_t)member[ATTEMPT]->integer,
                                       .missed_periods = (uint64_t)member[MISSED_PERIODS]->integer,
+                                      .late_from_ms = TW_NEVER, /* TW.TAKE does not tell */
                                       .token = copy(member[TOKEN], &at)},
                             .touch = {.verb = VERB_TOUCH, .lease = lease},
                             .answer = {.lease = lease}};

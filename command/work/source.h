@@ -25,6 +25,7 @@ struct taken {
     const struct tw_bytes *value; /* the payload */
     size_t values;
     uint64_t due_ms, attempt, missed_periods;
+    uint64_t late_from_ms; /* its lateness counts from here; TW_NEVER: not known */
     struct tw_bytes token; /* of this attempt */
     bool not_yours;        /* the task is not this worker's any more */
 };

@@ -73,6 +73,7 @@ static struct held *hold(struct tw_job *job)
                                  .due_ms = job->due_ms,
                                  .attempt = job->attempt,
                                  .missed_periods = job->missed_periods,
+                                 .late_from_ms = job->late_from_ms,
                                  .token = job_token(job->token, held->token)};
     return held;
 }

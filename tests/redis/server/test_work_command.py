@@ -190,17 +190,28 @@ def runs(pid):
 def test_the_command_has_the_task(place, work):
     """In its environment and on its standard input."""
     place.put("order:42", "notify ann\tand bob")
-    names = "ATTEMPT|DUE|ID|LATE_US|MISSED_PERIODS|PAYLOAD|QUEUE|TOKEN"
+    names = "ATTEMPT|DUE|ID|MISSED_PERIODS|PAYLOAD|QUEUE|TOKEN"
     one = work(place, f"env | grep -E '_({names})=' | sort; cat; echo '*'")
     one.waits_for(r"^\*$")
     due = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
     assert re.fullmatch(rf"TICKWHEEL_ATTEMPT=1\nTICKWHEEL_DUE={due}\nTICKWHEEL_ID=order:42\n"
-                        r"TICKWHEEL_LATE_US=\d+\nTICKWHEEL_MISSED_PERIODS=0\n"
+                        r"TICKWHEEL_MISSED_PERIODS=0\n"
                         r"TICKWHEEL_PAYLOAD=notify ann\tand bob\nTICKWHEEL_QUEUE=q\n"
                         r"TICKWHEEL_TOKEN=[0-9a-f]{16}\n"
                         r"order:42 notify ann\tand bob\n\*\n", one.printed()), one.printed()
     gone(place, "order:42")
     assert one.stop() == [1, 0, 0, 0, 0]
+
+
+def test_an_attempt_is_late_from_its_next_on(place, work):
+    """A past bug: a retry was late from the due time on, here 1970. A server does not tell."""
+    place.put_series("beat", now_ms() * 2 // 5)
+    one = work(place, """case ${TICKWHEEL_LATE_US:-none} in
+        none) echo not known;; ????????????????*) echo since 1970;; *) echo since the retry;;
+        esac; [ $TICKWHEEL_ATTEMPT = 2 ]""")
+    one.waits_for(r"\n(not|since) ")
+    assert one.stop() == [1, 1, 0, 0, 0]
+    assert one.printed() == ("not known\n" * 2 if place.leases else "since 1970\nsince the retry\n")
 
 
 def test_the_command_knows_for_how_many_periods_its_call_stands(place, work):
