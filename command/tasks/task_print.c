@@ -30,10 +30,11 @@ void task_print_head(const char *queue, bool dead, FILE *out)
     fputs("queue ", out);
     printable_write(tw_text(queue), false, SIZE_MAX, out);
     if (dead)
-        fprintf(out, "\n  %-24s  %-10s  %-7s  %-24s  %-40s  payload\n", "dead", "when", "tries", "id", "error");
+        fprintf(out, "\n  %-24s  %-24s  %-10s  %-7s  %-24s  %-40s  payload\n", "due", "dead", "when", "attempt",
+                "id", "error");
     else
-        fprintf(out, "\n  %-24s  %-10s  %-7s  %-7s  %-9s  %-24s  payload\n", "due", "next in", "state", "tries",
-                "every", "id");
+        fprintf(out, "\n  %-24s  %-10s  %-7s  %-7s  %-9s  %-24s  payload\n", "due", "next in", "state",
+                "attempt", "every", "id");
 }
 
 /* Writes bytes in a column, which a longer text widens, and two blanks behind it; in the last column, whose
@@ -61,19 +62,24 @@ static struct figure every(const struct tw_store_task *task)
     return figure;
 }
 
+static void print_time(uint64_t ms, FILE *out)
+{
+    char time[TIME_SIZE];
+    time_print(instant_of_ms(ms), time);
+    fprintf(out, "  %-24s", time);
+}
+
 void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out)
 {
     bool dead = task->state == TW_STATE_DEAD;
-    char time[TIME_SIZE], tries[32];
     const char *error = task->error != NULL ? task->error : "-";
-    uint64_t ms = dead ? task->dead_ms : task->due_ms;
-    time_print(instant_of_ms(ms), time);
-    ms = dead ? ms : task->next_ms;
-    snprintf(tries, sizeof tries, "%" PRIu32 "/%" PRIu32, task->attempt, task->tries);
-    fprintf(out, "  %-24s  %-10s  ", time, figure_until(ms, now_ms).text);
+    print_time(task->due_ms, out);
+    if (dead)
+        print_time(task->dead_ms, out);
+    fprintf(out, "  %-10s  ", figure_until(dead ? task->dead_ms : task->next_ms, now_ms).text);
     if (!dead)
         fprintf(out, "%-7s  ", tw__task_state_name(task->state));
-    fprintf(out, "%-7s  ", tries);
+    fprintf(out, "%-7" PRIu32 "  ", task->attempt);
     if (!dead)
         fprintf(out, "%-9s  ", every(task).text);
     bool more = task->payload.data != NULL;

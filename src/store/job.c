@@ -215,8 +215,8 @@ void tw__store_job_tell(const struct tw_job *job, int news, const char *error,
             (size_t)snprintf(message + size, TW_STORE_MESSAGE_SIZE - size, "dead after %" PRIu32 " attempt%s",
                              job->attempt, job->attempt == 1 ? "" : "s");
     else
-        size += (size_t)snprintf(message + size, TW_STORE_MESSAGE_SIZE - size,
-                                 "attempt %" PRIu32 " of %" PRIu32 " has failed", job->attempt, job->tries);
+        size += (size_t)snprintf(message + size, TW_STORE_MESSAGE_SIZE - size, "attempt %" PRIu32 " has failed",
+                                 job->attempt);
     if (error == NULL)
         return;
     int most = (int)tw__text_size(error, strlen(error), TW_STORE_MESSAGE_SIZE - size - sizeof ": ");

@@ -61,9 +61,9 @@ void tw__store_job_run(struct tw__store_job *job);
 /* Gives the job back without a call. */
 void tw__store_job_return(struct tw__store_job *job);
 
-/* Writes the news of an attempt: that it has failed (TW_EFAILED), as "queue 'q', id 'a': attempt 1 of 3 has
- * failed: broke", that its task is dead (TW_EDEAD), or that it was given back with an error text (TW_EINVAL).
- * `error` NULL: none is known. */
+/* Writes the news of an attempt: that it has failed (TW_EFAILED), as "queue 'q', id 'a': attempt 1 has failed:
+ * broke", that its task is dead (TW_EDEAD), or that it was given back with an error text (TW_EINVAL). `error`
+ * NULL: none is known. */
 void tw__store_job_tell(const struct tw_job *job, int news, const char *error,
                         char message[TW_STORE_MESSAGE_SIZE]);
 
