@@ -22,8 +22,9 @@ type DeadTask struct {
 	Due     time.Time
 	Dead    time.Time // When it died.
 	Attempt int
-	Error   string // The last error.
-	Lapses  int    // How many of the attempts have lapsed.
+	Error   string    // The last error.
+	Lapses  int       // How many of the attempts have lapsed.
+	Next    time.Time // Zero: a dead task has no next time.
 }
 
 // Dead lists up to count dead tasks, 1 to 10,000, the first death first. The count 0 stands for 100. With an id

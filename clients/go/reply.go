@@ -174,7 +174,7 @@ func parseDead(reply []interface{}) ([]DeadTask, error) {
 	var read reader
 	tasks := make([]DeadTask, 0, len(reply))
 	for _, one := range reply {
-		f := read.fields(one, nil, 6)
+		f := read.fields(one, nil, 7)
 		tasks = append(tasks, DeadTask{ID: read.text(f[0]), Due: read.time(f[1]), Dead: read.time(f[2]),
 			Attempt: int(read.int(f[3])), Error: read.text(f[4]), Lapses: int(read.int(f[5]))})
 	}

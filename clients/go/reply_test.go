@@ -65,8 +65,8 @@ func TestRepliesOfAnotherShapeAreErrors(t *testing.T) {
 }
 
 func TestParseDead(t *testing.T) {
-	dead, err := parseDead(values(values(bulk("a"), int64(1), int64(2), int64(3), bulk("no"), int64(2), bulk("newer"))))
-	want := []DeadTask{{"a", time.UnixMilli(1), time.UnixMilli(2), 3, "no", 2}}
+	dead, err := parseDead(values(values(bulk("a"), int64(1), int64(2), int64(3), bulk("no"), int64(2), nil, bulk("newer"))))
+	want := []DeadTask{{"a", time.UnixMilli(1), time.UnixMilli(2), 3, "no", 2, time.Time{}}}
 	if err != nil || !reflect.DeepEqual(dead, want) {
 		t.Errorf("%v, %v", dead, err)
 	}

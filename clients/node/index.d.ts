@@ -102,6 +102,8 @@ export interface DeadTask {
     error: string;
     /** Attempts that have lapsed. */
     lapses: number;
+    /** A dead task has none. */
+    next: null;
 }
 
 export interface QueueOptions<B extends boolean = boolean> {

@@ -240,7 +240,8 @@ def test_more_dead_tasks_than_one_command_handles(work, monkeypatch):
         def execute_command(self, *words, **_):
             if words[0] == "TW.DEAD":
                 first = int(words[5]) if len(words) > 4 else 0
-                return [[str(n).encode(), 0, 0, 1, b"", 0] for n in range(first + 1, self.left + 1)][:words[3]]
+                numbers = range(first + 1, self.left + 1)
+                return [[str(n).encode(), 0, 0, 1, b"", 0, None] for n in numbers][:words[3]]
             done = min(2, self.left)
             self.left -= done
             return done
@@ -309,7 +310,7 @@ def test_a_map_is_read_in_both_protocols(client, work):
 
 def test_rows_of_a_newer_server_may_be_longer():
     [job] = _tasks.jobs([[b"q", b"a", b"0" * 16, 1000, 1, [b"v"], 5, b"new"]])
-    [dead] = _tasks.dead_tasks([[b"a", 1000, 2000, 3, b"no", 2, b"new"]])
+    [dead] = _tasks.dead_tasks([[b"a", 1000, 2000, 3, b"no", 2, None, b"new"]])
     assert (job.id, job.attempt, job.text, job.missed_periods) == ("a", 1, "v", 5)
     assert (dead.id, dead.attempt, dead.error, dead.lapses) == ("a", 3, "no", 2)
 

@@ -218,7 +218,7 @@ class Sql(Looks, Store):
 
     def do_deaths(self):
         found = self.select("state = 'dead' ORDER BY dead_ms, tw_task.seq")
-        return [task["id"] for task in found] or ["nothing"]
+        return [show_row(task) for task in found] or ["nothing"]
 
     def do_states(self):
         counts = self.db.execute("SELECT state, count(*) FROM tw_list WHERE queue = ? GROUP BY state",
@@ -493,7 +493,7 @@ class Command(Looks, Store):
         return [show_row(self.shown(task)) for task in self.tasks("next")] or ["nothing"]
 
     def do_deaths(self):
-        return [task["id"] for task in self.see_all() if task["state"] == "dead"] or ["nothing"]
+        return [show_row(self.shown(task)) for task in self.see("dead")] or ["nothing"]
 
     def do_forecast(self, step, steps):
         forecast = self.tasks("forecast", "--step", f"{step}ms", "--steps", steps)[0]

@@ -351,12 +351,6 @@ static void cancel_task(const char *id)
         puts(words[found]);
 }
 
-static void show_id(void *arg, const struct tw_store_task *task)
-{
-    (void)arg;
-    printf("%.*s\n", (int)task->id.size, (const char *)task->id.data);
-}
-
 /* `next` of a task that nobody has. */
 static void show_row(void *arg, const struct tw_store_task *task)
 {
@@ -378,8 +372,7 @@ static void show_all(void)
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
-    int64_t found =
-        store_scan(home.store, home.queue, &range, states == TW_STATE_DEAD ? show_id : show_row, NULL);
+    int64_t found = store_scan(home.store, home.queue, &range, show_row, NULL);
     tell_error(found);
     if (found == 0)
         puts("nothing");

@@ -425,7 +425,7 @@ class Table(Targets):
         return self.do_range(0, TIME_MAX)[:1]
 
     def do_deaths(self):
-        return [name for name, _ in self.sorted("dead")] or ["nothing"]
+        return [show_row(self.look(name), name) for name, _ in self.sorted("dead")] or ["nothing"]
 
     def do_len(self):
         return [str(sum(task["stage"] != BURIED for task in self.tasks.values()))]

@@ -44,9 +44,10 @@ def tell_task(task, names, next_states):
 
 
 def show_row(task, name=None):
-    """A line of a scan, a range or next, which have `next` of a task that nobody has."""
+    """A line of a scan, a range, next or deaths. They have `next` of a task that waits or is ready."""
     words = [name or task["id"], "due", task["due"]]
-    return " ".join(map(str, words + ["next", task["next"]] * (task["state"] in ("waiting", "ready"))))
+    seen = task["state"] != "leased" and task["next"] is not None
+    return " ".join(map(str, words + ["next", task["next"]] * seen))
 
 
 def show(task):

@@ -286,7 +286,7 @@ class House:
         assert [row[2] for row in dead] == sorted(row[2] for row in dead), dead
         for name, due, at, *rest in dead:
             row = known[name]
-            assert [due, *rest] == [row.due, row.begun, row.error, row.lapses], (row, dead)
+            assert [due, *rest] == [row.due, row.begun, row.error, row.lapses, None], (row, dead)
             assert row.at in (0, at), (row, dead)
 
     def check_counts(self, info):

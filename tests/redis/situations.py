@@ -31,7 +31,7 @@ from harness import (PATIENCE, ROOT, Broken, Guard, Raw, as_map, delivered, modu
 # A task as TW.TAKE gives it to a worker.
 Job = collections.namedtuple("Job", "queue id token due attempt payload missed_periods")
 # A dead task as TW.DEAD lists it.
-Dead = collections.namedtuple("Dead", "id due dead attempt error lapses")
+Dead = collections.namedtuple("Dead", "id due dead attempt error lapses next")
 BLOCK_MS = 60000  # A worker of these tests waits so long for a task at most.
 
 FILL = """

@@ -61,8 +61,8 @@ function task(id, flat, buffers) {
 }
 
 /** Returns an element of TW.DEAD's reply as an object. */
-function deadTask([id, due, dead, attempt, error, lapses]) {
-    return { id: text(id), due: new Date(due), dead: new Date(dead), attempt, error: text(error), lapses };
+function deadTask([id, due, dead, attempt, error, lapses, next]) {
+    return { id: text(id), due: new Date(due), dead: new Date(dead), attempt, error: text(error), lapses, next };
 }
 
 module.exports = { RAW, isReply, kindOf, text, values, task, deadTask };

@@ -338,7 +338,7 @@ class File:
                 after = text(given["AFTER"])
                 raise sqlite3.IntegrityError(f"AFTER is {after!r}: expected the id of a dead task")
             died, seq = found[0]
-        return self._rows("SELECT id, due_ms, dead_ms, attempt, coalesce(error, ''), lapses FROM tw_task"
+        return self._rows("SELECT id, due_ms, dead_ms, attempt, coalesce(error, ''), lapses, NULL FROM tw_task"
                           " WHERE queue = ? AND dead_ms IS NOT NULL AND (dead_ms, seq) > (?, ?)"
                           " ORDER BY dead_ms, seq LIMIT ?", key, died, seq, int(given.get("COUNT", 100)))
 

@@ -59,6 +59,7 @@ class DeadTask:
     attempt: int
     error: str
     lapses: int  #: attempts that have lapsed
+    next: Optional[float]  #: None: a dead task has no next time
 
 
 class Job:
@@ -156,8 +157,8 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
 
 
 def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
-    return [DeadTask(text(id), due / 1000, dead / 1000, attempt, text(error), lapses)
-            for id, due, dead, attempt, error, lapses, *_ in raw]
+    return [DeadTask(text(id), due / 1000, dead / 1000, attempt, text(error), lapses, seconds(next_ms))
+            for id, due, dead, attempt, error, lapses, next_ms, *_ in raw]
 
 
 def row(raw: List[Any]) -> Row:

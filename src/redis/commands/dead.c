@@ -12,7 +12,7 @@
 #include "server/arguments.h"
 #include "server/strings.h"
 
-enum { DEAD_USUAL = 100, DEAD_FIELDS = 6 };
+enum { DEAD_USUAL = 100, DEAD_FIELDS = 7 };
 
 /* ---- TW.DEAD --------------------------------------------------------------------------------------------- */
 
@@ -27,6 +27,7 @@ static void reply_dead(RedisModuleCtx *ctx, const struct tw__redis_task *task)
     RedisModule_ReplyWithLongLong(ctx, attempt.number);
     RedisModule_ReplyWithStringBuffer(ctx, attempt.error.at, attempt.error.size);
     RedisModule_ReplyWithLongLong(ctx, attempt.lapses);
+    RedisModule_ReplyWithNull(ctx); /* `next`, which each look has */
 }
 
 /* AFTER: sets *task to the dead task after the named one. Returns false, after an error reply, if the named

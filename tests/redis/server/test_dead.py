@@ -41,8 +41,8 @@ def test_those_that_died_first_come_first(r):
     for name in "cab":
         kill(r, name, error=f"error of {name}")
     found = dead_of(r, "s")
-    assert [(one.id, one.due, one.attempt, one.error) for one in found] == [
-        (name, 1000, 1, f"error of {name}") for name in "cab"]
+    assert [(one.id, one.due, one.attempt, one.error, one.next) for one in found] == [
+        (name, 1000, 1, f"error of {name}", None) for name in "cab"]
     assert before <= found[0].dead <= found[1].dead <= found[2].dead <= now_ms()
 
 

@@ -341,7 +341,7 @@ def test_restore_of_a_lease_that_has_run_out(server, r):
     wait_state(r, "s", "a", "dead")
     r.restore("s2", 0, dump)
     wait_state(r, "s2", "a", "dead")
-    assert r.execute_command("TW.DEAD", "s2")[0][3:] == [17, "the lease ran out", 17]
+    assert r.execute_command("TW.DEAD", "s2")[0][3:] == [17, "the lease ran out", 17, None]
 
 
 def test_restore_with_an_expiry_that_has_passed(server, r):

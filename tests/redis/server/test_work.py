@@ -726,7 +726,7 @@ def test_an_earlier_attempt_and_its_error_stay(r):
         assert [found[name] for name in ("state", "attempt", "next", "worker", "error")] == [
             "ready", 1, retry, "", "no luck"]
     assert nack(r, take(r, "s")[0], "ERROR", "again") == 0
-    assert dead_of(r, "s")[0][3:] == (2, "again", 0)
+    assert dead_of(r, "s")[0][3:] == (2, "again", 0, None)
 
 
 def test_a_period_that_is_given_back_is_worked_on_later(r):
@@ -837,7 +837,7 @@ def test_the_seventeenth_lapse_kills(server, r, tries):
         touch(r, jobs[-1], 1)
     wait_until(lambda: dead_of(r, "s"))
     name, due, dead, *rest = dead_of(r, "s")[0]
-    assert (name, due, *rest) == ("a", jobs[0].due, 17, "the lease ran out", 17) and dead <= now_ms()
+    assert (name, due, *rest) == ("a", jobs[0].due, 17, "the lease ran out", 17, None) and dead <= now_ms()
     assert get(r, "a")["lapses"] == 17 and len({job.token for job in jobs}) == 17
     assert [counters[name] for name in ("lapsed", "died", "failed", "renewed")] == [17, 1, 0, 0]
     assert ack(r, jobs[-1]) == 0
