@@ -107,18 +107,13 @@ static int promote(const struct tasks *tasks)
     return told_count(tasks, "promoted", count, "there is no waiting task with this ID");
 }
 
-/* A task that has died in this millisecond is removed too, unless --older says otherwise. A task that dies
- * meanwhile stays, so the calls for all tasks come to their end. */
+/* A task that has died in this millisecond is removed too, unless --older says otherwise. */
 static int purge(const struct tasks *tasks)
 {
-    uint64_t now_ms = tw_store_now() + 1, older_ms = tasks->options->older_ms, count = 0, purged;
+    uint64_t now_ms = tw_store_now() + 1, older_ms = tasks->options->older_ms, count;
     uint64_t before_ms = now_ms > older_ms ? now_ms - older_ms : 0;
-    bool all = tasks->options->id.data == NULL;
-    do {
-        if (tw_store_purge(tasks->store, name_of(tasks), before_ms, &purged) != 0)
-            return tasks_failed(tasks, all ? "not all dead tasks are removed" : "no task is removed");
-        count += purged;
-    } while (all && purged > 0);
+    if (tw_store_purge(tasks->store, name_of(tasks), before_ms, &count) != 0)
+        return tasks_failed(tasks, "no task is removed");
     return told_count(tasks, "purged", count, "there is no dead task with this ID");
 }
 
