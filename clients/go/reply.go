@@ -31,7 +31,7 @@ type Task struct {
 	Target    string        // The Stream or List of a task of TW.SEND; empty for a task for workers.
 	Kind      string        // "workers"; of a task of TW.SEND "stream", "list" or "list left".
 	MaxLen    int64         // MAXLEN of a task for a Stream; 0: none.
-	Missed    Missed        // Burst, Skip or Coalesce.
+	Missed    Missed        // Burst, Skip or Coalesce; empty: it runs once.
 	MaxLate   time.Duration // The time of MaxLate; negative: no limit.
 	Attempt   int           // Attempts that have begun: 0 before the first.
 	State     State
@@ -154,6 +154,10 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 		if value != nil { // Dead: it has none.
 			t.Next = read.time(value)
 		}
+	case "missed":
+		if value != nil { // It runs once.
+			t.Missed = Missed(read.text(value))
+		}
 	case "payload":
 		t.Payload = read.payload(value)
 	default:
@@ -162,8 +166,8 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 }
 
 func (t *Task) setText(read *reader, name string, value interface{}) {
-	texts := map[string]*string{"target": &t.Target, "kind": &t.Kind, "missed": (*string)(&t.Missed), "worker": &t.Worker,
-		"error": &t.Error, "state": (*string)(&t.State)}
+	texts := map[string]*string{"target": &t.Target, "kind": &t.Kind, "worker": &t.Worker, "error": &t.Error,
+		"state": (*string)(&t.State)}
 	if text := texts[name]; text != nil {
 		*text = read.text(value)
 	}

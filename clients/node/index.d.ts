@@ -74,7 +74,8 @@ export interface Task<P extends string | Buffer = string> {
     target: string;
     kind: "stream" | "list" | "list left" | "workers";
     maxlen: number | null;
-    missed: "burst" | "skip" | "coalesce";
+    /** null: the task runs once. */
+    missed: "burst" | "skip" | "coalesce" | null;
     /** Further periods for which the call under way stands. */
     missedPeriods: number;
     /** ms; null: no limit. */

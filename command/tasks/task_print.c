@@ -103,7 +103,8 @@ static void put_period(json_t *object, const struct tw_store_task *task)
 {
     put_if(object, "every_ms", task->every_ms > 0, task->every_ms);
     put_if(object, "times", task->times != TW_FOREVER, task->times);
-    json_object_set_new(object, "missed", json_string(tw__task_missed_name(task->missed)));
+    json_object_set_new(object, "missed",
+                        task->every_ms > 0 ? json_string(tw__task_missed_name(task->missed)) : json_null());
     json_object_set_new(object, "missed_periods", json_number(task->missed_periods));
 }
 

@@ -91,7 +91,7 @@ def test_a_task_has_all_its_fields(work):
     assert task.due == task.next == round(due, 3) and 0 < task.remaining <= 3600.001  # a time is whole ms
     assert (task.attempt, task.worker, task.error, task.maxlen) == (0, "", "", None)
     plain = work.get(work.put(None, b"y", delay=60))
-    assert (plain.every, plain.times, plain.missed, plain.payload) == (None, 1, "coalesce", (b"y",))
+    assert (plain.every, plain.times, plain.missed, plain.payload) == (None, 1, None, (b"y",))
     assert plain.max_late is None
     forever = work.get(work.put("e", "z", delay=1, every=timedelta(days=1), missed="skip"))
     assert (forever.every, forever.times, forever.missed) == (86400.0, None, "skip")

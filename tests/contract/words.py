@@ -38,7 +38,7 @@ def tell_task(task, names, next_states):
         words += ["next", task["next"]]
     words += ["attempt", task["attempt"]]
     for name in names:
-        if task.get(name) and (name not in ("times", "missed") or task["every"]):
+        if task.get(name) and (name != "times" or task["every"]):
             words += [name, task[name]]
     return [" ".join(map(str, words + ["replaced"] * bool(task.get("replaced"))))]
 
@@ -51,8 +51,10 @@ def show_row(task, name=None):
 
 
 def show(task):
-    """The reply of get. An option that the task does not have is 0, empty or None."""
-    return tell_task(task, ("lapses", "every", "times", "payload", "error"), ("waiting", "ready"))
+    """The reply of get. An option that the task does not have is 0, empty or None. A task that runs once has no
+    `missed`, and a home that shows one fails."""
+    seen = "lapses every times payload error".split() + ["missed"] * (not task["every"])
+    return tell_task(task, seen, ("waiting", "ready"))
 
 
 def show_details(task):

@@ -46,7 +46,7 @@ function task(id, flat, buffers) {
         target: text(found.target),
         kind: text(found.kind),
         maxlen: found.maxlen,
-        missed: text(found.missed),
+        missed: found.missed === null ? null : text(found.missed),
         missedPeriods: found["missed-periods"],
         maxLate: found["max-late"],
         attempt: found.attempt,

@@ -35,8 +35,7 @@ NEXT = "iif(dead_ms IS NOT NULL, NULL, iif(replaced <> 0 AND run = 0, place_ms, 
 # The states are those of tw_list.
 TASK = f"""
     SELECT due_ms AS due, lapses, nullif(every_ms, 0) AS every, nullif(times, 0) AS times,
-        coalesce(missed, 'coalesce') AS missed,
-        missed_periods AS "missed-periods", max_late_ms AS "max-late", replaced > 0 AS replaced,
+        missed, missed_periods AS "missed-periods", max_late_ms AS "max-late", replaced > 0 AS replaced,
         max(attempt, replaced) AS attempt, coalesce(error, '') AS error, coalesce(worker, '') AS worker,
         {NEXT} AS next, payload,
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'

@@ -38,7 +38,7 @@ class Task:
     kind: str  #: workers; or stream, list, list left: a task of TW.SEND
     target: str  #: empty for a task for workers
     maxlen: Optional[int]  #: None: none given
-    missed: str  #: burst, skip or coalesce
+    missed: Optional[str]  #: burst, skip or coalesce; None: it runs once
     max_late: Optional[float]  #: seconds; None: no limit
     missed_periods: int  #: further periods for which the call under way stands
     lapses: int  #: attempts that have lapsed: their leases ran out
@@ -151,7 +151,7 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
                 every=seconds(told["every"]), times=told["times"], attempt=told["attempt"],
                 worker=text(told["worker"]), error=text(told["error"]), payload=values_of(told["payload"]),
                 kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"],
-                missed=text(told["missed"]),
+                missed=optional_text(told["missed"]),
                 max_late=seconds(told["max-late"]),
                 missed_periods=told["missed-periods"], lapses=told["lapses"], replaced=told["replaced"] == 1)
 

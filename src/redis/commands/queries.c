@@ -126,6 +126,16 @@ static void reply_attempt(RedisModuleCtx *ctx, const struct tw__redis_task *task
     reply_bytes(ctx, attempt.error);
 }
 
+/* A task that runs once misses no period. */
+static void reply_missed(RedisModuleCtx *ctx, bool repeats, enum tw_missed missed)
+{
+    RedisModule_ReplyWithCString(ctx, "missed");
+    if (repeats)
+        RedisModule_ReplyWithCString(ctx, tw__task_missed_name(missed));
+    else
+        RedisModule_ReplyWithNull(ctx);
+}
+
 static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
 {
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
@@ -141,7 +151,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_bytes(ctx, plan.target);
     reply_text(ctx, "kind", kinds[plan.kind]);
     reply_if(ctx, "maxlen", plan.maxlen > 0, plan.maxlen);
-    reply_text(ctx, "missed", tw__task_missed_name((enum tw_missed)plan.missed));
+    reply_missed(ctx, every > 0, (enum tw_missed)plan.missed);
     reply_if(ctx, "max-late", plan.max_late_ms != TW_FOREVER, plan.max_late_ms);
     reply_attempt(ctx, task, next_ms, now_ms);
     reply_payload(ctx, task);

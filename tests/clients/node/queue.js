@@ -42,7 +42,7 @@ test("a task that was put is there with all its fields", async () => {
     assert.deepEqual(next, due);
     assert.ok(remaining > FAR - 60000 && remaining <= FAR);
     assert.deepEqual(task, { id: "a", every: null, times: 1, target: "", kind: "workers", maxlen: null,
-        missed: "coalesce", missedPeriods: 0, maxLate: null, attempt: 0, lapses: 0, replaced: false,
+        missed: null, missedPeriods: 0, maxLate: null, attempt: 0, lapses: 0, replaced: false,
         state: "waiting", worker: "", error: "", payload: ["one", "two"] });
     assert.equal(await queue.get("b"), null);
     assert.equal(await queue.count(), 1);

@@ -222,7 +222,7 @@ def test_defaults(r):
     assert {name: found[name]
             for name in ("every", "times", "target", "kind", "maxlen", "missed", "max-late", "attempt")} == {
                 "every": None, "times": 1, "target": "q", "kind": "stream", "maxlen": None,
-                "missed": "coalesce", "max-late": None, "attempt": 0
+                "missed": None, "max-late": None, "attempt": 0
             }
 
 

@@ -59,7 +59,8 @@ class Task:
     def as_get_tells(self):
         return {
             "due": self.due, "every": self.every or None, "times": self.times if self.times > 0 else None,
-            "target": self.target, "kind": self.kind, "maxlen": self.maxlen or None, "missed": self.missed,
+            "target": self.target, "kind": self.kind, "maxlen": self.maxlen or None,
+            "missed": self.missed if self.every else None,
             "max-late": self.limit if self.limit >= 0 else None, "attempt": 0, "lapses": 0,
             "missed-periods": 0, "replaced": 0, "next": self.due, "worker": "", "error": "",
             "payload": self.payload
