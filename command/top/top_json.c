@@ -64,7 +64,9 @@ static json_t *queue(const struct queue_seen *seen, bool store)
     put(object, "delivered", store ? ABSENT : seen->delivered);
     put(object, "done", store ? ABSENT : seen->done);
     put(object, "died", store ? ABSENT : seen->died);
-    put(object, "next_ms", store ? seen->next_ms : ABSENT);
+    if (store) /* null: none waits */
+        json_object_set_new(object, "next_ms",
+                            seen->next_ms == ABSENT ? json_null() : json_number(seen->next_ms));
     json_object_set_new(object, "paused", json_boolean(seen->paused));
     return object;
 }
