@@ -134,7 +134,6 @@ static void add_counts(RedisModuleInfoCtx *info)
     add_number(info, "cancelled", tw__redis_shared.counts.cancelled);
     add_number(info, "moved", tw__redis_shared.counts.moved);
     add_number(info, "offered", tw__redis_shared.counts.offered);
-    add_number(info, "taken", tw__redis_shared.counts.taken);
     add_number(info, "renewed", tw__redis_shared.counts.renewed);
     add_number(info, "replayed", tw__redis_shared.counts.replayed);
     add_number(info, "purged", tw__redis_shared.counts.purged);

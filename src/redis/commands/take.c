@@ -145,7 +145,7 @@ static void take_ready(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
         RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
     take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
     reply_task(ctx, key, task, &outcome.task);
-    tw__redis_shared.counts.taken++;
+    tw__redis_count(queue, TW__REDIS_TAKEN, 1);
 }
 
 /* Gives ready tasks of one queue to the worker, or passes over them. Returns whether it has passed over any, so

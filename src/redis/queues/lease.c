@@ -239,7 +239,7 @@ static struct tw__redis_task *leave_dead_period(struct tw__redis_queue *queue, s
 
 void tw__redis_lease_count(struct tw__redis_queue *queue, const struct tw__task_tally *tally)
 {
-    uint64_t counts[TW__REDIS_COUNTS], any = 0, *of_queue = queue->counts, *of_all = queue->queues->counts;
+    uint64_t counts[TW__REDIS_TAKEN], any = 0, *of_queue = queue->counts, *of_all = queue->queues->counts;
 #define SAME(count, member)                                                                                    \
     _Static_assert(offsetof(struct tw__task_tally, member) == (count) * sizeof *counts, #member);              \
     any |= tally->member /* a loop over the counts is slower */
@@ -258,9 +258,9 @@ void tw__redis_lease_count(struct tw__redis_queue *queue, const struct tw__task_
     if (any == 0)
         return;
     memcpy(counts, tally, sizeof counts);
-    for (size_t i = 0; i < TW__REDIS_COUNTS; i++) /* no branch */
+    for (size_t i = 0; i < TW__REDIS_TAKEN; i++) /* no branch */
         of_queue[i] += counts[i];
-    for (size_t i = 0; i < TW__REDIS_COUNTS; i++)
+    for (size_t i = 0; i < TW__REDIS_TAKEN; i++)
         of_all[i] += counts[i];
 }
 

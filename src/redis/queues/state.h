@@ -73,6 +73,7 @@ enum tw__redis_count {
     TW__REDIS_SKIPPED,
     TW__REDIS_COALESCED,
     TW__REDIS_REPLACED, /* puts and sends */
+    TW__REDIS_TAKEN,    /* behind those that an outcome counts (struct tw__task_tally) */
     TW__REDIS_COUNTS
 };
 

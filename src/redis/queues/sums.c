@@ -21,7 +21,7 @@ const char *const tw__redis_count_name[TW__REDIS_COUNTS] = {
     [TW__REDIS_DELIVERED] = "delivered", [TW__REDIS_DONE] = "done",       [TW__REDIS_FAILED] = "failed",
     [TW__REDIS_LAPSED] = "lapsed",       [TW__REDIS_BACK] = "back",       [TW__REDIS_DIED] = "died",
     [TW__REDIS_DROPPED] = "dropped",     [TW__REDIS_SKIPPED] = "skipped", [TW__REDIS_COALESCED] = "coalesced",
-    [TW__REDIS_REPLACED] = "replaced",
+    [TW__REDIS_REPLACED] = "replaced",   [TW__REDIS_TAKEN] = "taken",
 };
 
 /* ---- queues that are too large to be moved --------------------------------------------------------------- */

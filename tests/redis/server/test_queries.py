@@ -16,7 +16,7 @@ GET_NAMES = [
 INFO_NAMES = [
     "tasks", "waiting", "ready", "leased", "dead", "paused", "late", "held", "next", "oldest-ready",
     "routes", "bytes", "delivered", "done", "failed", "lapsed", "back", "died", "dropped", "skipped",
-    "coalesced", "replaced"
+    "coalesced", "replaced", "taken"
 ]
 COUNTS = INFO_NAMES[INFO_NAMES.index("delivered"):]
 
@@ -658,7 +658,7 @@ def test_the_counts_of_the_queues_are_those_of_the_server(server, r):
         happenings(r, queue)
     found = [info(r, queue) for queue in ("s", "other")]
     expected = {"done": 3, "failed": 3, "died": 3, "back": 4, "delivered": 6, "dropped": 6, "skipped": 8,
-                "coalesced": 7, "lapsed": 1, "replaced": 8}
+                "coalesced": 7, "lapsed": 1, "replaced": 8, "taken": 11}
     assert [{name: one[name] for name in COUNTS} for one in found] == [expected] * 2
     assert {name: server.tw()[name] - before[name] for name in COUNTS} == {
         name: 2 * count for name, count in expected.items()}
