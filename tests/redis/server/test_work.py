@@ -688,6 +688,13 @@ def test_settings_are_the_defaults(r):
     assert nack(r, wait_take(r, "s")) == 0
 
 
+def test_a_retry_for_the_time_0_has_another_reply_than_a_death(r):
+    put(r, "s", "a")
+    assert nack(r, wait_take(r, "s"), "AT", 0) == 1
+    assert get(r, "a")["next"] == 0
+    assert nack(r, wait_take(r, "s"), "DEAD") == 0
+
+
 # TW.NACK BACK
 
 def seen(client, name):
