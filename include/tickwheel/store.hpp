@@ -791,13 +791,17 @@ class store
     changed move_at(const std::string &queue, std::string_view id,
                     std::chrono::time_point<std::chrono::system_clock, Duration> due, unsigned conditions = 0)
     {
-        return move_to(queue, id, detail::ms_up(due), conditions);
+        return change_by([&](bool *made) {
+            return tw_store_move_at(raw_, detail::name_of(queue, id), detail::ms_up(due), conditions, made);
+        });
     }
     template <class Rep, class Period>
     changed move_in(const std::string &queue, std::string_view id, std::chrono::duration<Rep, Period> delay,
                     unsigned conditions = 0)
     {
-        return move_to(queue, id, detail::sum(tw_store_now(), detail::ms_up(delay)), conditions);
+        return change_by([&](bool *made) {
+            return tw_store_move_in(raw_, detail::name_of(queue, id), detail::ms_up(delay), conditions, made);
+        });
     }
     status cancel(const std::string &queue, std::string_view id, tw_cancel *found = nullptr)
     {
@@ -985,12 +989,6 @@ class store
     status open(const std::string &path, const store_options &given, char (&message)[TW_STORE_MESSAGE_SIZE])
     {
         return tw_store_open(&raw_, detail::queue_of(path), &given.raw_, message, sizeof message);
-    }
-    changed move_to(const std::string &queue, std::string_view id, std::uint64_t due_ms, unsigned conditions)
-    {
-        return change_by([&](bool *made) {
-            return tw_store_move_at(raw_, detail::name_of(queue, id), due_ms, conditions, made);
-        });
     }
     /* Makes a call that has an outcome. */
     template <class Call> static changed change_by(Call call)

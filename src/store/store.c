@@ -7,7 +7,6 @@
 
 #include <base/assert.h>
 #include <base/grow.h>
-#include <base/saturate.h>
 #include <task/limits.h>
 
 #include "change.h"
@@ -203,7 +202,13 @@ int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t
 int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t delay_ms, unsigned conditions,
                      bool *made)
 {
-    return tw_store_move_at(store, name, tw__add_saturating(tw_store_now(), delay_ms), conditions, made);
+    char message[TW_STORE_MESSAGE_SIZE];
+    struct tw__store_db only_message = {.message = message, .size = sizeof message};
+    uint64_t now_ms = tw_store_now();
+    int error = tw__store_range_check(&only_message, "delay_ms", delay_ms, 0, TW_STORE_TIME_MAX - now_ms);
+    if (error != 0)
+        return tw__store_failed(store, error, message);
+    return tw_store_move_at(store, name, now_ms + delay_ms, conditions, made);
 }
 
 int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancel *found)

@@ -531,6 +531,7 @@ static void a_delay_counts_from_now(void **state)
     assert_int_equal(tw_store_move_in(store, name, 500, TW_CONDITION_GT, &made), 0);
     assert_false(made);
     assert_int_equal(tw_store_move_in(store, name, UINT64_MAX, 0, &made), TW_EINVAL);
+    assert_string_equal(message(store), "delay_ms is '18446744073709551615': expected 0 to 253402300799998");
     assert_int_equal(tw_store_move_in(store, tw_store_named("q", "none"), 0, 0, &made), TW_EGONE);
 }
 
