@@ -305,14 +305,15 @@ static const struct form {
     bool has_word;    /* the name stands before the arguments */
     bool is_packed;   /* the first one begins with the number of its format */
     bool needs_queue; /* without one it does not fit */
+    bool brings_task; /* the first one is the chunk of a new task */
 } forms[] = {
-    {"ONCE", fired_once, 1, INT_MAX, 1, true, false, true},   /* id [id ...] */
-    {"NEXT", fired_next, 3, INT_MAX, 3, true, false, true},   /* id due times [id due times ...] */
-    {"CHANGES", fired_changes, 1, 1, 1, false, true, true},   /* bytes (queues/change.c) */
-    {"PUT", fired_put, 1, INT_MAX, 1, false, true, false},    /* chunk [value ...] */
-    {"RENEW", fired_renew, 1, INT_MAX, 1, true, true, false}, /* chunk [value ...] */
-    {"PAUSE", fired_pause, 0, 0, 1, true, false, false},      /* it begins */
-    {"RESUME", fired_resume, 0, 0, 1, true, false, false},    /* it ends */
+    {"ONCE", fired_once, 1, INT_MAX, 1, true, false, true, false},   /* id [id ...] */
+    {"NEXT", fired_next, 3, INT_MAX, 3, true, false, true, false},   /* id due times [id due times ...] */
+    {"CHANGES", fired_changes, 1, 1, 1, false, true, true, false},   /* bytes (queues/change.c) */
+    {"PUT", fired_put, 1, INT_MAX, 1, false, true, false, true},     /* chunk [value ...] */
+    {"RENEW", fired_renew, 1, INT_MAX, 1, true, true, false, false}, /* chunk [value ...] */
+    {"PAUSE", fired_pause, 0, 0, 1, true, false, false, false},      /* it begins */
+    {"RESUME", fired_resume, 0, 0, 1, true, false, false, false},    /* it ends */
 };
 
 static bool is_word(RedisModuleString *argument)
@@ -326,7 +327,7 @@ static bool has_form(RedisModuleString *first, bool word, const struct form *for
 {
     if (word || form->has_word)
         return word && form->has_word && tw__redis_argument_is(first, form->name);
-    return tw__redis_chunk_is(tw__redis_string_bytes(first)) == (form->make == fired_put);
+    return tw__redis_chunk_is(tw__redis_string_bytes(first)) == form->brings_task;
 }
 
 /* Returns the form that the arguments have, or NULL. Goes behind its word. */
@@ -377,7 +378,7 @@ static const struct form *open_fired(RedisModuleCtx *ctx, RedisModuleString **ar
         form = NULL;
     if (form == NULL || tw__redis_keys_open(ctx, argv[1], &fired->queue))
         return form;
-    if (form->make == fired_put)
+    if (form->brings_task)
         tell_type(ctx, argv[1]);
     log_misfit(ctx, argv[1], "its key has another type");
     return NULL;
