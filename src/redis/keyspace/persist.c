@@ -128,11 +128,12 @@ static void *copy(RedisModuleKeyOptCtx *context, const void *value)
     tw__redis_keys_name(queue, RedisModule_GetToKeyNameFromOptCtx(context),
                         RedisModule_GetToDbIdFromOptCtx(context));
     const struct tw__redis_queue *from = tw__redis_keys_value(value);
+    uint64_t now_ms = tw__redis_now_ms();
     tw__redis_chunks_init(&chunks, from);
     while (tw__redis_chunks_next(&chunks, &bytes))
-        tw__redis_chunk_read(queue, bytes, NULL, tw__redis_now_ms(), monotonic_ms(), NULL);
+        tw__redis_chunk_read(queue, bytes, NULL, now_ms, monotonic_ms(), NULL);
     tw__redis_chunks_fini(&chunks);
-    tw__redis_lease_forget_all(queue, tw__redis_now_ms());
+    tw__redis_lease_forget_all(queue, from, now_ms);
     tw__redis_sums_pause(queue, from->paused);
     tw__redis_queue_attach(queue);
     tw__redis_alarm_next();

@@ -354,18 +354,41 @@ void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *t
 
 /* ---- copies ---------------------------------------------------------------------------------------------- */
 
+/* A chunk does not tell in which order tasks became ready, or were filed when their time had passed. So a copy
+ * asks the tasks from which its own were made. Example: a worker has taken a and b, which became ready in this
+ * order, and gives back a, or b, or none. In a copy, a comes before b each time. */
+
 /* A task whose attempts are forgotten, or that waits in the line of past tasks behind which they would go. */
 struct begun {
     struct tw__redis_task *task;
     uint64_t at_ms;
-    bool leased; /* so it was ready before those that wait for the same time */
+    /* Of the task from which it was copied. The first two ranks are ready or leased (place.c). */
+    enum { ELSEWHERE, READY, LATER } rank;
+    uint64_t place_ms; /* its time in the order; of a ready task, at_ms */
     uint32_t order;
 };
 
 struct all_begun {
     struct begun *at;
     size_t count;
+    const struct tw__redis_queue *from;
 };
+
+/* Finds the place of a task, from the task from which it was copied. */
+static void find_place(struct begun *begun, const struct tw__redis_queues *queues,
+                       const struct tw__redis_task *origin)
+{
+    begun->order = origin->order;
+    begun->place_ms = begun->at_ms;
+    if (origin->place != TW__REDIS_IN_READY && tw__redis_task_stage(origin) != TW__TASK_TAKEN) {
+        begun->rank = LATER;
+        if (tw__redis_task_stage(origin) == TW__TASK_FILED && tw__redis_task_in_line(origin) &&
+            origin->parked.since_ms > begun->at_ms)
+            begun->place_ms = origin->parked.since_ms;
+    } else {
+        begun->rank = tw__redis_place_is_from_elsewhere(queues, origin) ? ELSEWHERE : READY;
+    }
+}
 
 static void gather_begun(void *entry, void *arg)
 {
@@ -375,41 +398,65 @@ static void gather_begun(void *entry, void *arg)
     if (stage == TW__TASK_BURIED || task->place == TW__REDIS_IN_HELD ||
         (!task->has_attempt && task->place != TW__REDIS_IN_LINE))
         return;
-    uint64_t at_ms = tw__redis_task_due(task);
+    struct begun begun = {.task = task, .at_ms = tw__redis_task_due(task)};
     if (tw__task_stage_is_leased(stage)) {
         struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
-        at_ms = tw__redis_attempt_before(&attempt);
+        begun.at_ms = tw__redis_attempt_before(&attempt);
     }
-    all->at[all->count++] = (struct begun){task, at_ms, tw__task_stage_is_leased(stage), task->order};
+    find_place(&begun, all->from->queues, tw__redis_queue_named(all->from, tw__redis_task_id(task)));
+    all->at[all->count++] = begun;
 }
 
 static int compare_begun(const void *one, const void *other)
 {
     const struct begun *a = one, *b = other;
-    if (a->at_ms != b->at_ms)
-        return a->at_ms < b->at_ms ? -1 : 1;
-    if (a->leased != b->leased)
-        return a->leased ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->rank != READY && a->place_ms != b->place_ms)
+        return a->place_ms < b->place_ms ? -1 : 1;
     return (int32_t)(a->order - b->order) < 0 ? -1 : 1;
 }
 
-/* Ends the lease of a task, if it has one, and makes its token void. */
+/* Ends the lease of a task, if it has one, and makes its token void. A task that waits in a wheel stays there, at
+ * its place among the tasks of its time. */
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
     struct tw__redis_attempt attempt = tw__redis_task_any_attempt(begun->task);
     tw__redis_attempt_unbegin(&attempt);
     bool again = attempt.number > 0 || attempt.has_missed_periods ||
                  attempt.due != begun->at_ms; /* it is too late no more */
-    file_with(queue, begun->task, again ? &attempt : NULL, begun->at_ms, now_ms);
+    if (begun->task->place == TW__REDIS_IN_WHEEL || begun->task->place == TW__REDIS_IN_BEHIND)
+        tw__redis_queue_set_attempt(queue, begun->task, again ? &attempt : NULL);
+    else
+        file_with(queue, begun->task, again ? &attempt : NULL, begun->at_ms, now_ms);
 }
 
-void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms)
+/* The tasks that were ready come before those of their time that were not. But a task that stands behind an attempt
+ * is of the others, and its time may lie before that of a ready one. A task became ready no sooner than all those
+ * that were ready before it. */
+static void forget_in_order(struct tw__redis_queue *queue, const struct begun *begun, size_t count,
+                            uint64_t now_ms)
+{
+    size_t ready = 0;
+    uint64_t since_ms = 0;
+    while (ready < count && begun[ready].rank != LATER)
+        ready++;
+    for (size_t i = 0, later = ready; i < ready || later < count;) {
+        if (i < ready && begun[i].at_ms > since_ms)
+            since_ms = begun[i].at_ms;
+        bool next = i < ready && (later == count || since_ms <= begun[later].place_ms);
+        forget(queue, &begun[next ? i++ : later++], now_ms);
+    }
+}
+
+void tw__redis_lease_forget_all(struct tw__redis_queue *queue, const struct tw__redis_queue *from,
+                                uint64_t now_ms)
 {
     const struct tw__redis_memory *memory = &queue->queues->memory;
-    struct all_begun all = {memory->alloc((tw__redis_table_count(&queue->tasks) + 1) * sizeof *all.at), 0};
+    struct all_begun all = {.at = memory->alloc((tw__redis_table_count(&queue->tasks) + 1) * sizeof *all.at),
+                            .from = from};
     tw__redis_table_each(&queue->tasks, gather_begun, &all);
     qsort(all.at, all.count, sizeof *all.at, compare_begun);
-    for (size_t i = 0; i < all.count; i++)
-        forget(queue, &all.at[i], now_ms);
+    forget_in_order(queue, all.at, all.count, now_ms);
     memory->free(all.at);
 }

@@ -523,9 +523,9 @@ void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_tas
     offer_before(queues, task, &tw__redis_queue_of(queues, task)->ready, now_ms);
 }
 
-static bool is_from_elsewhere(const struct tw__redis_queue *queue, const struct tw__redis_task *task)
+bool tw__redis_place_is_from_elsewhere(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
 {
-    return (int32_t)(task->order - queue->queues->here) < 0;
+    return (int32_t)(task->order - queues->here) < 0;
 }
 
 /* Whether a task of the ready line comes before a task that is given back. The line's end does not. */
@@ -536,7 +536,8 @@ static bool was_ready_before(const struct tw__redis_queue *queue, struct tw__lin
         return false;
     const struct tw__redis_task *other = tw__redis_task_of_link(ready);
     uint64_t due = tw__redis_task_due(task), its = tw__redis_task_due(other);
-    if (its != due && is_from_elsewhere(queue, other) && is_from_elsewhere(queue, task))
+    if (its != due && tw__redis_place_is_from_elsewhere(queue->queues, other) &&
+        tw__redis_place_is_from_elsewhere(queue->queues, task))
         return its < due;
     return (int32_t)(other->order - task->order) < 0;
 }

@@ -353,6 +353,18 @@ def test_copies_on_the_replica(pair):
             "leased", "ready", "touched"]
 
 
+def test_a_copy_in_the_moment_of_a_take_keeps_the_order(r):
+    """A bug: b is not ready yet in this moment, and came first in the copy."""
+    script = """redis.call('TW.PUT', KEYS[1], 'a', 'AT', 5, 'PAYLOAD', 'x')
+                redis.call('TW.PUT', KEYS[1], 'b', 'AT', 5, 'PAYLOAD', 'x')
+                local job = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 60000)[1]
+                redis.call('TW.NACK', KEYS[1], job[2], job[3], 'BACK')
+                redis.call('COPY', KEYS[1], KEYS[2])
+                return job[2]"""
+    assert r.eval(script, 2, "s", "t") == "a"
+    assert [job.id for job in take(r, "t", options=("COUNT", 9))] == ["a", "b"]
+
+
 def test_what_is_replicated(server, r):
     tap = Tap(server)
     put(r, "s", "a", "AT", 5, "NX")

@@ -1186,12 +1186,12 @@ static void assert_next(const char *id)
         assert_bytes_equal(tw__redis_task_id(task), text(id));
 }
 
-/* Attempts under way have not begun in a copy. Those tasks are due in the order of their due times, and not
+/* Attempts under way have not begun in a copy. Those tasks come in the order in which they became ready, and not
  * in the order in which their leases end. */
 static void a_copy_has_no_leases(void **state)
 {
     static const char *const ids[] = {"c", "a", "e", "b", "d"};
-    static const uint64_t due[] = {5, 3, 7, 3, 5}; /* a and b, c and d are due together */
+    static const uint64_t due[] = {5, 3, 7, 3, 5};
     static const char *const sorted[] = {"a", "b", "c", "d", "e"};
     (void)state;
     open_work();
@@ -1202,23 +1202,20 @@ static void a_copy_has_no_leases(void **state)
     assert_next(NULL); /* from now on the wheel has passed the due times, and does not sort them */
     for (unsigned i = 0; i < 5; i++)
         lease(find(queue, sorted[4 - i]), 100 + i, START + 3020 + i * 10);
-    tw__redis_lease_forget_all(queue, START + 3500);
+    tw__redis_lease_forget_all(queue, queue, START + 3500);
     assert_counts(5, 0, 0, 0);
     for (unsigned i = 0; i < 5; i++) {
         assert_false(find(queue, ids[i])->has_attempt);
         assert_true(tw__redis_task_due(find(queue, ids[i])) == START + due[i]);
     }
     assert_int_equal(tw__redis_task_due(find(queue, "e")), START + 7);
-    assert_next("a");
-    assert_next("b");
-    assert_next("c");
-    assert_next("d");
-    assert_next("e");
+    for (unsigned i = 0; i < 5; i++)
+        assert_next(ids[i]);
     assert_next(NULL);
     close_work();
 }
 
-/* Many leases, with numbers of filing that wrap: the due times decide, and then the order of the leases. */
+/* Many leases, with numbers of filing that wrap: neither the due times nor the leases decide. */
 static void the_leases_of_a_copy_end_in_order(void **state)
 {
     enum { MANY = 60 };
@@ -1241,15 +1238,90 @@ static void the_leases_of_a_copy_end_in_order(void **state)
         snprintf(id, sizeof id, "%u", number[i]);
         lease(find(queue, id), 1 + i, START + 3020);
     }
-    tw__redis_lease_forget_all(queue, START + 3500);
+    tw__redis_lease_forget_all(queue, queue, START + 3500);
     assert_counts(MANY, 0, 0, 0);
-    for (unsigned due = 0; due < 7; due++)
-        for (unsigned i = due; i < MANY; i += 7) { /* as they became ready */
-            snprintf(id, sizeof id, "%u", i);
-            assert_next(id);
-        }
+    for (unsigned i = 0; i < MANY; i++) { /* as they became ready */
+        snprintf(id, sizeof id, "%u", i);
+        assert_next(id);
+    }
     assert_next(NULL);
     close_work();
+}
+
+/* Copies the queue, and compares the order of the tasks of the copy. Closes both. */
+static void assert_copied(const char *first, const char *second)
+{
+    unsigned chunks;
+    struct tw__redis_queue *copy = copy_through_chunks(queue, &chunks);
+    tw__redis_lease_forget_all(copy, queue, START);
+    tw__redis_queue_detach(queue);
+    tw__redis_queue_attach(copy);
+    assert_next(first);
+    assert_next(second);
+    assert_next(NULL);
+    close_queue(copy);
+    close_work();
+}
+
+/* Two tasks that were filed for the same time when it had passed. */
+static void open_late_tasks(void)
+{
+    open_work();
+    put_work(queue, "a", START - 5, START);
+    put_work(queue, "b", START - 5, START);
+}
+
+/* A bug: the second task has a smaller number until it becomes ready too, and came first in the copy. */
+static void a_copy_in_the_moment_of_a_take_keeps_the_order(void **state)
+{
+    (void)state;
+    open_late_tasks();
+    offer(find(queue, "a"), START);
+    do_give_back(queue, lease(find(queue, "a"), 9, START), START, &changes);
+    assert_copied("a", "b");
+}
+
+/* A bug: a leased task came before each ready task of its time. */
+static void a_copy_keeps_the_order_of_ready_and_leased_tasks(void **state)
+{
+    (void)state;
+    open_late_tasks();
+    offer(find(queue, "a"), START);
+    offer(find(queue, "b"), START);
+    lease(find(queue, "b"), 8, START);
+    assert_copied("a", "b");
+}
+
+/* A bug: of two leases for the same time, the one that ends first made its task the first. */
+static void a_copy_does_not_go_by_the_ends_of_leases(void **state)
+{
+    (void)state;
+    open_late_tasks();
+    offer(find(queue, "a"), START);
+    offer(find(queue, "b"), START);
+    lease(find(queue, "b"), 8, START);
+    lease(find(queue, "a"), 9, START + 10);
+    assert_copied("a", "b");
+}
+
+/* A bug: the task that was filed last came first, as its time is the earlier one. */
+static void a_copy_keeps_the_order_of_filing_of_past_tasks(void **state)
+{
+    (void)state;
+    open_work();
+    put_work(queue, "a", START - 3, START - 10);
+    put_work(queue, "b", START - 5, START);
+    assert_copied("a", "b");
+}
+
+/* A bug: a task that waits for its next attempt went behind the other tasks of its time. */
+static void a_retry_keeps_its_place_in_a_copy(void **state)
+{
+    (void)state;
+    open_work();
+    do_fail(queue, leased("a", 9), false, text("no"), START + 900, START + 550, &changes);
+    put_work(queue, "b", START + 900, START + 550);
+    assert_copied("a", "b");
 }
 
 /* Of a replaced attempt nothing is left. The new task waits in its turn, and one that waits since the end of
@@ -1263,7 +1335,7 @@ static void a_copy_has_no_replaced_attempts(void **state)
     put_one(queue, "between", START + 25, START);
     put_behind(leased("ended", 7), FIRST_OF_WORKERS, START + 6);
     do_end_replaced(queue, find(queue, "ended"), START + 30, START + 31, &changes);
-    tw__redis_lease_forget_all(queue, START + 40);
+    tw__redis_lease_forget_all(queue, queue, START + 40);
     assert_counts(4, 0, 0, 0);
     assert_false(find(queue, "later")->has_attempt || find(queue, "target")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "later")) == START + 9000);
@@ -1290,7 +1362,7 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
     offer(put_work(queue, "first", START + 5, START), START + 6);
     put_work(queue, "plain", START + 8000, START);
     assert_counts(6, 2, 1, 1);
-    tw__redis_lease_forget_all(queue, START + 2000);
+    tw__redis_lease_forget_all(queue, queue, START + 2000);
     assert_counts(6, 1, 0, 1);
     struct tw__redis_attempt wanted = {
         .stage = TW__TASK_FILED, .due = START + 5, .number = 1, .error = text("no")};
@@ -1305,7 +1377,7 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
     assert_attempt(find(queue, "dead"), &wanted);
     assert_true(find(queue, "first")->place == TW__REDIS_IN_READY);
     assert_false(find(queue, "plain")->has_attempt);
-    tw__redis_lease_forget_all(queue, START + 2000); /* nothing is left to forget */
+    tw__redis_lease_forget_all(queue, queue, START + 2000); /* nothing is left to forget */
     assert_counts(6, 1, 0, 1);
     close_work();
 }
@@ -1323,7 +1395,7 @@ static void a_copy_keeps_the_calls_that_a_target_has_refused(void **state)
     tw__redis_queue_set_attempt(queue, put_repeating("once", 2, 0, 1), &attempt);
     attempt.missed_periods = 4;
     tw__redis_queue_set_attempt(queue, put_repeating("beat", 2, 100, 3), &attempt);
-    tw__redis_lease_forget_all(queue, START + 2000);
+    tw__redis_lease_forget_all(queue, queue, START + 2000);
     assert_attempt(find(queue, "beat"), &attempt);
     assert_true(turn_of(all, find(queue, "once"), START + 9000).calls);
     assert_true(turn_of(all, find(queue, "beat"), START + 9000).missed_periods == 4);
@@ -1382,6 +1454,11 @@ int main(void)
         cmocka_unit_test(a_task_begins_anew_in_any_state),
         cmocka_unit_test(a_copy_has_no_leases),
         cmocka_unit_test(the_leases_of_a_copy_end_in_order),
+        cmocka_unit_test(a_copy_in_the_moment_of_a_take_keeps_the_order),
+        cmocka_unit_test(a_copy_keeps_the_order_of_ready_and_leased_tasks),
+        cmocka_unit_test(a_copy_does_not_go_by_the_ends_of_leases),
+        cmocka_unit_test(a_copy_keeps_the_order_of_filing_of_past_tasks),
+        cmocka_unit_test(a_retry_keeps_its_place_in_a_copy),
         cmocka_unit_test(a_copy_has_no_replaced_attempts),
         cmocka_unit_test(a_copy_keeps_the_attempts_that_have_failed),
         cmocka_unit_test(a_copy_keeps_the_calls_that_a_target_has_refused),
