@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- The tables and views of a store, format 1. docs/store.md describes them for programs that use plain SQL.
--- The build compiles this text into the library.
+-- The build compiles this text into the library, with utf8.sql in the place of each NOT_UTF8.
 
 -- One row. changes: each transaction of the library and each insert into a view raises it, to the next multiple
 -- of 2^20 and 20 random bits. So a run sees that a backup was restored. The last five columns are for programs to
@@ -260,11 +260,7 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     SELECT CASE
         WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
                 OR instr(NEW.queue, char(0))
-                OR (NEW.queue GLOB '*[^ -~]*' AND EXISTS (
-                    WITH RECURSIVE parts(one, rest) AS (
-                        SELECT substr(NEW.queue, 1, 1), substr(NEW.queue, 2)
-                        UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
-                    SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))) THEN
+                OR (NEW.queue GLOB '*[^ -~]*' AND @NOT_UTF8(NEW.queue)@) THEN
             RAISE(ABORT, 'tw_put: queue: expected UTF-8 text of 1 to 255 bytes without NUL')
         WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 960 THEN
             RAISE(ABORT, 'tw_put: id: expected text or a blob of 1 to 960 bytes')
@@ -453,11 +449,7 @@ CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
             RAISE(ABORT, 'tw_take: take: expected a random name, ASCII or a blob of 8 to 255 bytes')
         WHEN typeof(NEW.worker) NOT IN ('text', 'null') OR length(CAST(NEW.worker AS BLOB)) > 255
                 OR instr(NEW.worker, char(0))
-                OR (NEW.worker GLOB '*[^ -~]*' AND EXISTS (
-                    WITH RECURSIVE parts(one, rest) AS (
-                        SELECT substr(NEW.worker, 1, 1), substr(NEW.worker, 2)
-                        UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
-                    SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))) THEN
+                OR (NEW.worker GLOB '*[^ -~]*' AND @NOT_UTF8(NEW.worker)@) THEN
             RAISE(ABORT, 'tw_take: worker: expected UTF-8 text of at most 255 bytes without NUL, or NULL')
         WHEN NEW.lease_ms IS NULL
                 OR NEW.lease_ms NOT IN (CAST(NEW.lease_ms AS INTEGER), CAST(CAST(NEW.lease_ms AS INTEGER) AS TEXT))
@@ -605,11 +597,7 @@ END;
 -- A queue that is not UTF-8, because somebody has written to the tables, is shown as a blob.
 CREATE VIEW tw_list(queue, id, due, next, state, attempt, error, payload, id_form) AS
     SELECT CASE WHEN queue NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN queue
-             WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
-                    SELECT substr(queue, 1, 1), substr(queue, 2)
-                    UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
-                SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))
-             THEN CAST(queue AS BLOB)
+             WHEN @NOT_UTF8(queue)@ THEN CAST(queue AS BLOB)
              ELSE queue END,
         CASE id_form WHEN 'text' THEN CAST(id AS TEXT) ELSE lower(hex(id)) END,
         strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
@@ -624,10 +612,6 @@ CREATE VIEW tw_list(queue, id, due, next, state, attempt, error, payload, id_for
     FROM (SELECT *,
         CASE WHEN instr(id, x'00') THEN 'hex'
              WHEN CAST(id AS TEXT) NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN 'text'
-             WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
-                    SELECT substr(CAST(id AS TEXT), 1, 1), substr(CAST(id AS TEXT), 2)
-                    UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
-                SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))
-             THEN 'hex'
+             WHEN @NOT_UTF8(CAST(id AS TEXT))@ THEN 'hex'
              ELSE 'text' END AS id_form
         FROM tw_task);
