@@ -475,7 +475,8 @@ CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
     UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575),
         clock_ms = (SELECT clock FROM tw_clock)
         WHERE EXISTS (SELECT 1 FROM tw__turn WHERE queue = NEW.queue);
-    -- Mostly each of the first tasks has a call now, and these are all. Otherwise further ones take their turns.
+    -- Mostly each of the first tasks has a call now, and these are all. Otherwise as many of them as the take may
+    -- have `more` were passed over, and further ones take their turns, until 1000 in all were passed over.
     INSERT INTO tw__give SELECT seq, NEW.take, coalesce(NEW.worker, ''), CAST(NEW.lease_ms AS INTEGER),
             due_ms, missed_periods, dropped, calls, ends
         FROM tw__turn WHERE queue = NEW.queue ORDER BY place_ms, seq
@@ -486,10 +487,9 @@ CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
             FROM (SELECT * FROM tw__turn WHERE queue = NEW.queue ORDER BY place_ms, seq
                 LIMIT 1000 * (SELECT count(*) < CAST(coalesce(NEW.count, 1) AS INTEGER) FROM tw_lease
                     WHERE take = NEW.take))
-            WINDOW w AS (ORDER BY place_ms, seq ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW))
-        WHERE taken - calls < (SELECT CAST(coalesce(NEW.count, 1) AS INTEGER) - count(*) FROM tw_lease
-                WHERE take = NEW.take)
-            AND passed <= 1000 - CAST(coalesce(NEW.count, 1) AS INTEGER)
+            WINDOW w AS (ORDER BY place_ms, seq ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)),
+            (SELECT CAST(coalesce(NEW.count, 1) AS INTEGER) - count(*) AS more FROM tw_lease WHERE take = NEW.take)
+        WHERE taken - calls < more AND passed + calls <= 1000 - more
         ORDER BY place_ms, seq;
 END;
 
