@@ -4,7 +4,8 @@
 #   tickwheel_library(NAME DESCRIPTION "..." SOURCES FILE... [OBJECTS TARGET]
 #                     [NEEDS LIBRARY...]      other libraries of ours, e.g. tickwheel_sched
 #                     [LINKS LIBRARY...]      foreign libraries, which users do not see
-#                     [REQUIRES MODULE...])   the pkg-config names of foreign libraries, for static linking
+#                     [REQUIRES MODULE...]    the pkg-config names of foreign libraries, for static linking
+#                     [VARIABLE NAME=VALUE])  one more variable of the pkg-config file
 #
 # It makes the targets NAME_static and NAME_shared. For other projects they have these names, where PART is
 # NAME without tickwheel_:
@@ -21,7 +22,7 @@ if(TICKWHEEL_INSTALL)
 endif()
 
 function(tickwheel_library name)
-    cmake_parse_arguments(is "" "DESCRIPTION;OBJECTS" "SOURCES;NEEDS;LINKS;REQUIRES" ${ARGN})
+    cmake_parse_arguments(is "" "DESCRIPTION;OBJECTS;VARIABLE" "SOURCES;NEEDS;LINKS;REQUIRES" ${ARGN})
     string(REGEX REPLACE "^tickwheel_?" "" part ${name})
     if(part)
         set(short ${part})
@@ -72,6 +73,10 @@ function(tickwheel_library name)
     endforeach()
     set(PC_NAME ${name})
     set(PC_DESCRIPTION ${is_DESCRIPTION})
+    set(PC_VARIABLE "")
+    if(is_VARIABLE)
+        set(PC_VARIABLE "${is_VARIABLE}\n")
+    endif()
     list(JOIN is_NEEDS " " PC_REQUIRES)
     list(JOIN is_REQUIRES " " PC_REQUIRES_PRIVATE)
     set(links ${is_LINKS})

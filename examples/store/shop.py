@@ -12,8 +12,11 @@ without its timeout, nor a timeout without its order, whatever is killed at what
 same in JavaScript, and both can work on one file.
 
 A file that is new needs the tables of a store. The extension tickwheel_sqlite makes them (Debian:
-libsqlite3-mod-tickwheel); TICKWHEEL_SQLITE in the environment says where it is. After that no extension is
-needed.
+libsqlite3-mod-tickwheel); TICKWHEEL_SQLITE in the environment says where it is. After `make install` that is
+
+    export TICKWHEEL_SQLITE=$(pkg-config --variable=sqlite_extension tickwheel_store)
+
+When the tables are there, no extension is needed.
 """
 import argparse
 import contextlib
