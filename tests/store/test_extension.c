@@ -491,24 +491,31 @@ static void an_old_sqlite_is_refused(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* Runs a statement with ever more memory, until it is enough. A failure may leave a transaction open, and
- * rolling back leaves nothing. */
+/* Runs a statement with ever more memory, until it is enough. Of the requests from each place of the code one is
+ * refused: alone within a transaction, else together with all that follow. A failure may leave a transaction open,
+ * and rolling back leaves nothing. */
 static void with_little_memory(sqlite3 *db, const char *begin, const char *sql, int result)
 {
-    int code = SQLITE_NOMEM, bytes;
-    for (bytes = 0; code == SQLITE_NOMEM; bytes += 200) {
+    bool within = begin[0] != '\0', happened = true;
+    int code = SQLITE_NOMEM;
+    long n = 1;
+    for (; happened && (within || code == SQLITE_NOMEM); n = faulty_number() + 1) {
+        if (!sqlite3_get_autocommit(db))
+            other_ask(db, "ROLLBACK");
+        assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 0);
         other_ask(db, begin);
         sqlite3_db_release_memory(db);
-        sqlite3_hard_heap_limit64(sqlite3_memory_used() + bytes + 1);
+        faulty_memory(n, !within);
         code = sqlite3_exec(db, sql, NULL, NULL, NULL);
-        sqlite3_hard_heap_limit64(0);
-        if (code == SQLITE_NOMEM && !sqlite3_get_autocommit(db))
-            other_ask(db, "ROLLBACK");
-        if (code == SQLITE_NOMEM)
-            assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 0);
+        happened = faulty_happened();
+        faulty_memory(0, false);
+        if (code != SQLITE_NOMEM || !happened)
+            assert_int_equal(code, result);
+        if (code == SQLITE_OK)
+            assert_int_equal(number(db, "SELECT count(*) FROM tw_meta"), 1);
     }
     assert_int_equal(code, result);
-    assert_in_range(bytes, 400, 10000000);
+    assert_in_range(n, 3, 1000000);
     if (!sqlite3_get_autocommit(db))
         other_ask(db, "COMMIT");
 }
