@@ -9,7 +9,9 @@
 #include <src/sched/lock.h>
 #include <src/sched/pool.h>
 
-enum { SHARDS = 4, FEW = 200, MARKED = 16384 };
+/* Of so many keys three quarters are legacy keys, if a second thread comes. More than MARKED legacy keys have
+ * no bits. */
+enum { SHARDS = 4, FEW = 200, MARKED = 16384, MANY = MARKED * 3 / 2 };
 
 static int set(struct tw_sched *sched, uint32_t key, uint64_t delay_ns, void *value)
 {
@@ -55,13 +57,12 @@ static void one_thread_has_one_wheel_however_many_keys_it_sets(void **state)
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
     struct tw_task task;
-    for (uint32_t key = 0; key < 2 * MARKED; key++)
+    for (uint32_t key = 0; key < MANY; key++)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
-    for (uint32_t key = 0; key < 3 * MARKED; key++)
-        assert_int_equal(tw_sched_key_get(sched, BYTES_OF(key), &task, sizeof task),
-                         key < 2 * MARKED ? 0 : TW_EGONE);
+    for (uint32_t key = 0; key < MANY + MARKED; key++)
+        assert_int_equal(tw_sched_key_get(sched, BYTES_OF(key), &task, sizeof task), key < MANY ? 0 : TW_EGONE);
     assert_int_equal(tw__sched_made(sched), 1);
-    assert_int_equal(sched->legacy_keys > MARKED, true); /* three quarters of them, if a second thread comes */
+    assert_true(sched->legacy_keys > MARKED);
     assert_false(sched->wide);
     tw_sched_free(sched);
 }
@@ -80,23 +81,22 @@ static void set_counted(struct tw_sched *sched, uint32_t from, uint32_t to)
         assert_int_equal(tw_sched_key_put_in(sched, BYTES_OF(key), 100 * ms, count_start, NULL, NULL), 0);
 }
 
-/* So many legacy keys have no bits. */
 static void very_many_legacy_keys_are_found_all_the_same(void **state)
 {
     (void)state;
     started = 0;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
-    set_counted(sched, 0, 2 * MARKED);
+    set_counted(sched, 0, MANY);
     spread_keys(sched);
-    set_counted(sched, 2 * MARKED, 3 * MARKED);
+    set_counted(sched, MANY, MANY + MARKED);
     assert_true(sched->wide);
     assert_null(sched->legacy_bits);
-    assert_int_equal(abroad(sched, 0, 2 * MARKED), 0);
-    unsigned moved = abroad(sched, 2 * MARKED, 3 * MARKED);
+    assert_int_equal(abroad(sched, 0, MANY), 0);
+    unsigned moved = abroad(sched, MANY, MANY + MARKED);
     assert_true(moved > MARKED * 7 / 10 && moved < MARKED * 8 / 10); /* three shards of four */
     assert_null(tw__sched_check(sched));
     advance(sched, 200 * ms);
-    assert_int_equal(started, 3 * MARKED);
+    assert_int_equal(started, MANY + MARKED);
     assert_int_equal(sched->legacy_keys, 0);
     tw_sched_free(sched);
 }
