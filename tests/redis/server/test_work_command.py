@@ -96,6 +96,10 @@ class AtServer:
     def cancel(self, name):
         assert self.r.execute_command("TW.CANCEL", "q", name) == [2]
 
+    def lapse(self, name, token):
+        """Ends the lease of a worker that was killed."""
+        assert self.r.execute_command("TW.TOUCH", "q", name, token, "LEASE", 1)
+
     RUNNING, FRESH = "leased", ("ready", 0, "")
 
 
@@ -126,6 +130,9 @@ class InFile:
     def cancel(self, name):
         subprocess.run([COMMAND, "tasks", "--store", self.store, "--queue", "q", "cancel", name], check=True,
                        stdout=subprocess.DEVNULL, timeout=PATIENCE)
+
+    def lapse(self, name, token):
+        """Nothing is to do: the attempts of a process end with it."""
 
     RUNNING, FRESH = "leased", ("ready", 0, "")
 
@@ -316,7 +323,19 @@ def test_several_queues(place, work):
 # Several tasks
 
 # Its end of the pipe is open, so that nobody waits for it, and read() waits for a line.
-WAITS = 'mkfifo $TICKWHEEL_ID.go; exec 3<> $TICKWHEEL_ID.go; echo $$ > $TICKWHEEL_ID.pid; read line <&3'
+# It tells its token first, so that a test may end the lease of a worker that was killed.
+WAITS = ("echo $TICKWHEEL_TOKEN > $TICKWHEEL_ID.token; mkfifo $TICKWHEEL_ID.go; exec 3<> $TICKWHEEL_ID.go; "
+         "echo $$ > $TICKWHEEL_ID.pid; read line <&3")
+
+
+def kill(place, one, name):
+    """Kills a worker, whose command of this task WAITS, and lets the attempt lapse. Returns the pid of the
+    command."""
+    pid = pid_in(one.out.parent / f"{name}.pid")
+    one.signal(signal.SIGKILL)
+    one.process.wait(PATIENCE)
+    place.lapse(name, (one.out.parent / f"{name}.token").read_text(encoding="ascii").strip())
+    return pid
 
 
 def go(folder, name):
@@ -373,10 +392,8 @@ def test_a_lost_task(place, work):
 def test_kill_9(place, work):
     """The next worker has the next attempt."""
     place.put("a")
-    first = work(place, WAITS, lease=5000)
-    pid = pid_in(first.out.parent / "a.pid")
-    first.signal(signal.SIGKILL)
-    first.process.wait(PATIENCE)
+    first = work(place, WAITS)
+    pid = kill(place, first, "a")
     second = work(place, "echo attempt $TICKWHEEL_ATTEMPT")
     second.waits_for("^attempt 2$")
     gone(place, "a")
@@ -388,10 +405,8 @@ def test_kill_9(place, work):
 def test_the_first_failure_is_told_whichever_attempt_it_is(place, work):
     """A bug: the first attempt ended with its worker, and no failure of a later one was told."""
     place.put("a", tries=4)
-    first = work(place, WAITS, lease=1000)
-    pid_in(first.out.parent / "a.pid")
-    first.signal(signal.SIGKILL)
-    first.process.wait(PATIENCE)
+    first = work(place, WAITS)
+    kill(place, first, "a")
     second = work(place, "[ $TICKWHEEL_ATTEMPT -ge 4 ] || exit 9")
     gone(place, "a")
     go(first.out.parent, "a")
