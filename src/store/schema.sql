@@ -102,6 +102,26 @@ CREATE TABLE tw_queue(
 CREATE VIEW tw_clock(clock) AS
     SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER);
 
+-- The tasks for programs, as a look of the contract shows them. An absent number or text is NULL. The end of the
+-- lease is NULL too if a handler has the task.
+CREATE VIEW tw_look(queue, id, state, due_ms, next_ms, attempt, lapses, replaced, every_ms, times, missed,
+        missed_periods, max_late_ms, tries, backoff_ms, factor, backoff_max_ms, jitter, worker, lease_end_ms, dead_ms,
+        seq, place_ms, error, payload) AS
+    SELECT queue, id,
+        CASE WHEN dead_ms IS NOT NULL THEN 'dead'
+             WHEN (replaced <> 0 AND run = 0) OR (run <> 0 AND run = (SELECT m.run FROM tw_meta m)) THEN 'leased'
+             WHEN next_ms <= (SELECT clock FROM tw_clock) THEN 'ready'
+             ELSE 'waiting' END,
+        due_ms,
+        CASE WHEN dead_ms IS NOT NULL THEN NULL WHEN replaced <> 0 AND run = 0 THEN place_ms ELSE next_ms END,
+        max(attempt, replaced), lapses, replaced > 0, nullif(every_ms, 0), nullif(times, 0),
+        coalesce(missed, 'coalesce'), missed_periods, max_late_ms,
+        coalesce(tries, (SELECT m.tries FROM tw_meta m)), coalesce(backoff_ms, (SELECT m.backoff_ms FROM tw_meta m)),
+        coalesce(factor, (SELECT m.factor FROM tw_meta m)),
+        coalesce(backoff_max_ms, (SELECT m.backoff_max_ms FROM tw_meta m)),
+        coalesce(jitter, (SELECT m.jitter FROM tw_meta m)), worker, end_ms, dead_ms, seq, place_ms, error, payload
+    FROM tw_task LEFT JOIN tw_lease USING (queue, id);
+
 -- Attempts. A program takes tasks for a time, the lease, and answers with the token of each. The next seven views
 -- are for those behind them, and for the library.
 
@@ -435,6 +455,51 @@ CREATE TRIGGER tw_cancel_insert INSTEAD OF INSERT ON tw_cancel BEGIN
     UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575) WHERE changes() > 0;
 END;
 
+-- INSERT INTO tw_promote(queue, id) lets a task that waits be ready now.
+CREATE VIEW tw_promote(queue, id) AS SELECT queue, id FROM tw_task;
+CREATE TRIGGER tw_promote_insert INSTEAD OF INSERT ON tw_promote BEGIN
+    SELECT CASE
+        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
+                OR instr(NEW.queue, char(0)) THEN
+            RAISE(ABORT, 'tw_promote: queue: expected text of 1 to 255 bytes without NUL')
+        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
+            RAISE(ABORT, 'tw_promote: id: expected text or a blob of 1 to 1024 bytes')
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
+                         AND seq < 4611686018427387904) THEN
+            RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
+    END;
+    INSERT INTO tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw_look
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND state = 'waiting');
+    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+        clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
+    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta), (next_ms, place_ms) = (SELECT clock, clock FROM tw_clock)
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+END;
+
+-- INSERT INTO tw_pause(queue, paused) pauses a queue, if paused is 1, or ends its pause, if it is 0.
+CREATE VIEW tw_pause(queue, paused) AS SELECT name, paused FROM tw_queue;
+CREATE TRIGGER tw_pause_insert INSTEAD OF INSERT ON tw_pause BEGIN
+    SELECT CASE
+        WHEN NEW.paused IS NULL OR NEW.paused NOT IN (0, 1, '0', '1') THEN
+            RAISE(ABORT, 'tw_pause: paused: expected 0 or 1')
+        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
+                OR instr(NEW.queue, char(0))
+                OR (NEW.paused AND NEW.queue GLOB '*[^ -~]*' AND EXISTS (
+                    WITH RECURSIVE parts(one, rest) AS (
+                        SELECT substr(NEW.queue, 1, 1), substr(NEW.queue, 2)
+                        UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
+                    SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))) THEN
+            RAISE(ABORT, 'tw_pause: queue: expected UTF-8 text of 1 to 255 bytes without NUL')
+    END;
+    SELECT RAISE(IGNORE) WHERE CAST(NEW.paused AS INTEGER)
+        = EXISTS (SELECT 1 FROM tw_queue WHERE name = NEW.queue AND paused <> 0);
+    DELETE FROM tw_queue WHERE name = NEW.queue;
+    INSERT INTO tw_queue(name, paused) SELECT NEW.queue, 1 WHERE CAST(NEW.paused AS INTEGER);
+    UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575);
+END;
+
 -- INSERT INTO tw_take(queue, take, worker, lease_ms, count) takes tasks. `take` is a random name of the caller,
 -- by which tw_taken shows them. A name that has tasks already takes no further ones.
 CREATE VIEW tw_take(queue, take, worker, lease_ms, count) AS
@@ -601,17 +666,10 @@ CREATE VIEW tw_list(queue, id, due, next, state, attempt, error, payload, id_for
              ELSE queue END,
         CASE id_form WHEN 'text' THEN CAST(id AS TEXT) ELSE lower(hex(id)) END,
         strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
-        CASE WHEN dead_ms IS NULL THEN strftime('%Y-%m-%dT%H:%M:%SZ',
-            CASE WHEN replaced <> 0 AND run = 0 THEN place_ms ELSE next_ms END / 1000, 'unixepoch') END,
-        CASE WHEN dead_ms IS NOT NULL THEN 'dead'
-             WHEN (replaced <> 0 AND run = 0) OR (run <> 0 AND run = (SELECT tw_meta.run FROM tw_meta))
-             THEN 'leased'
-             WHEN next_ms <= (SELECT clock FROM tw_clock) THEN 'ready'
-             ELSE 'waiting' END,
-        max(attempt, replaced), error, payload, id_form
+        strftime('%Y-%m-%dT%H:%M:%SZ', next_ms / 1000, 'unixepoch'), state, attempt, error, payload, id_form
     FROM (SELECT *,
         CASE WHEN instr(id, x'00') THEN 'hex'
              WHEN CAST(id AS TEXT) NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN 'text'
              WHEN @NOT_UTF8(CAST(id AS TEXT))@ THEN 'hex'
              ELSE 'text' END AS id_form
-        FROM tw_task);
+        FROM tw_look);

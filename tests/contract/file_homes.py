@@ -129,18 +129,16 @@ COLUMNS = {"every": "every_ms", "times": "times", "missed": "missed", "maxlate":
            "tries": "tries", "backoff": "backoff_ms", "factor": "factor", "most": "backoff_max_ms",
            "jitter": "jitter", "payload": "payload"}
 LOOK = """
-SELECT shown.id, shown.state, due_ms - :begin AS due,
-    iif(shown.next IS NULL, NULL, coalesce(end_ms, next_ms) - :begin) AS next,
-    shown.attempt, lapses, missed_periods AS "missed-periods", every_ms AS every, times, missed,
-    CAST(max_late_ms AS TEXT) AS maxlate, coalesce(tw_task.tries, tw_meta.tries) AS tries,
-    coalesce(tw_task.backoff_ms, tw_meta.backoff_ms) AS first,
-    coalesce(tw_task.factor, tw_meta.factor) AS factor,
-    coalesce(tw_task.backoff_max_ms, tw_meta.backoff_max_ms) AS most,
-    CAST(coalesce(tw_task.jitter, tw_meta.jitter) AS TEXT) AS jitter,
-    CAST(shown.payload AS TEXT) AS payload, shown.error, replaced > 0 AS replaced
-FROM tw_meta, tw_task
-    JOIN tw_list AS shown ON shown.queue = tw_task.queue AND shown.id = CAST(tw_task.id AS TEXT)
-    LEFT JOIN tw_lease AS lease ON lease.queue = tw_task.queue AND lease.id = tw_task.id
+SELECT CAST(id AS TEXT) AS id, state, due_ms - :begin AS due, next_ms - :begin AS next, attempt, lapses,
+    missed_periods AS "missed-periods", every_ms AS every, times, missed,
+    CAST(max_late_ms AS TEXT) AS maxlate, tries, backoff_ms AS first, factor, backoff_max_ms AS most,
+    CAST(jitter AS TEXT) AS jitter, CAST(payload AS TEXT) AS payload, error, replaced
+FROM tw_look
+"""
+PROMOTE = """
+INSERT INTO tw_promote(queue, id)
+SELECT queue, id FROM tw_look WHERE queue = ? AND state = 'waiting' ORDER BY place_ms, seq LIMIT 10000
+RETURNING 1
 """
 
 
@@ -151,7 +149,8 @@ def options_of(words):
 
 
 class Sql(Looks, Store):
-    """Another program files, moves, cancels and looks in plain SQL. Its clock is that of the scenario too."""
+    """Another program files, moves, cancels, promotes, pauses and looks in plain SQL. Its clock is that of the
+    scenario too."""
     lacks, runs = ("store", "sql"), ("store", "sql", "run", "mark")
 
     def __enter__(self):
@@ -161,7 +160,7 @@ class Sql(Looks, Store):
         return self
 
     def insert(self, view, **columns):
-        sql = f"INSERT INTO {view}({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
+        sql = f"INSERT INTO {view}({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING 1"
         try:
             return "yes" if self.db.execute(sql, [*columns.values()]).fetchall() else "no"
         except sqlite3.IntegrityError as error:
@@ -187,14 +186,25 @@ class Sql(Looks, Store):
         self.insert("tw_cancel", queue=self.queue, id=name)
         return ["gone" if task is None else "at work" if task["state"] == "leased" else "cancelled"]
 
+    def do_promote(self, name):
+        if name != "all":
+            return ["1" if self.insert("tw_promote", queue=self.queue, id=name) == "yes" else "0"]
+        return [str(len(self.db.execute(PROMOTE, (self.queue, )).fetchall()))]
+
+    def do_pause(self):
+        return [self.insert("tw_pause", queue=self.queue, paused=1)]
+
+    def do_resume(self):
+        return [self.insert("tw_pause", queue=self.queue, paused=0)]
+
     def select(self, condition, **values):
         """Returns the tasks for which a condition holds."""
-        found = self.db.execute(f"{LOOK} WHERE tw_task.queue = :queue AND {condition}",
+        found = self.db.execute(f"{LOOK} WHERE queue = :queue AND {condition}",
                                 {"begin": BEGIN, "queue": self.queue, **values}).fetchall()
         return [{**dict(row), "backoff": show_wait(row["first"], row["factor"], row["most"])} for row in found]
 
     def look(self, name):
-        found = self.select("tw_task.id = CAST(:id AS BLOB)", id=name)
+        found = self.select("tw_look.id = CAST(:id AS BLOB)", id=name)
         return found[0] if found else None
 
     def tasks_of(self, names):
@@ -208,22 +218,22 @@ class Sql(Looks, Store):
 
     def do_range(self, first, last):
         found = self.select(
-            "state = 'waiting' AND next_ms - :begin BETWEEN :first AND :last ORDER BY place_ms, tw_task.seq",
+            "state = 'waiting' AND next_ms - :begin BETWEEN :first AND :last ORDER BY place_ms, seq",
             first=int(first), last=int(last))
         return [show_row(task) for task in found] or ["nothing"]
 
     def do_next(self):
-        found = self.select("state = 'waiting' ORDER BY place_ms, tw_task.seq LIMIT 1")
+        found = self.select("state = 'waiting' ORDER BY place_ms, seq LIMIT 1")
         return [show_row(task) for task in found] or ["nothing"]
 
     def do_deaths(self):
-        found = self.select("state = 'dead' ORDER BY dead_ms, tw_task.seq")
+        found = self.select("state = 'dead' ORDER BY dead_ms, seq")
         return [show_row(task) for task in found] or ["nothing"]
 
     def do_states(self):
         counts = self.db.execute("SELECT state, count(*) FROM tw_list WHERE queue = ? GROUP BY state",
                                  (self.queue, )).fetchall()
-        paused = self.db.execute("SELECT 1 FROM tw_queue WHERE name = ? AND paused", (self.queue, )).fetchone()
+        paused = self.db.execute("SELECT 1 FROM tw_pause WHERE queue = ? AND paused", (self.queue, )).fetchone()
         return show_states(dict(map(tuple, counts)), paused)
 
     def do_pass(self, ms, verb="pass"):
@@ -324,9 +334,9 @@ class SqlTake(Sql):
 
 
 class StoreTake(SqlTake):
-    """The same, but the process of the run files, moves, cancels and looks, by calls in C."""
+    """The same, but the process of the run files, moves, cancels, promotes, pauses and looks, by calls in C."""
     lacks = ("sqltake", )
-    do_put = do_move = do_cancel = do_get = do_details = do_states = None
+    do_put = do_move = do_cancel = do_promote = do_pause = do_resume = do_get = do_details = do_states = None
     do_scan = do_len = do_range = do_next = do_deaths = None
 
 

@@ -189,7 +189,10 @@ static void change(struct tw_store *store)
         sqlite3_exec(db,
                      "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'sql', 5);"
                      "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'sql', 6);"
-                     "SELECT * FROM tw_list; INSERT INTO tw_cancel(queue, id) VALUES ('q', 'sql')",
+                     "INSERT INTO tw_promote(queue, id) VALUES ('q', 'sql');"
+                     "INSERT INTO tw_pause(queue, paused) VALUES ('q', 1), ('q', 0);"
+                     "SELECT * FROM tw_list; SELECT * FROM tw_look;"
+                     "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'sql')",
                      NULL, NULL, NULL);
     }
     sqlite3_close(db);

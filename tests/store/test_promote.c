@@ -6,6 +6,7 @@
 #include "running.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct tw_store *store_of(void **state)
@@ -23,12 +24,39 @@ static int64_t promote_all(struct tw_store *store)
     return store_promote(store, all_of("q"));
 }
 
+/* Promotes a task, or all if the id is NULL. Returns how many were promoted. */
+typedef int64_t promote_fn(struct tw_store *store, sqlite3 *db, const char *id);
+
+static int64_t promote_by_call(struct tw_store *store, sqlite3 *db, const char *id)
+{
+    (void)db;
+    return id != NULL ? promote(store, id) : promote_all(store);
+}
+
+/* Each promoted task has a new number. */
+static int64_t promote_by_view(struct tw_store *store, sqlite3 *db, const char *id)
+{
+    static const char *const all =
+        "INSERT INTO tw_promote(queue, id) SELECT queue, id FROM tw_look WHERE queue = 'q'"
+        " AND state = 'waiting' ORDER BY place_ms, seq LIMIT 10000 RETURNING 1";
+    char one[200];
+    (void)store;
+    snprintf(one, sizeof one, "INSERT INTO tw_promote(queue, id) VALUES ('q', '%s') RETURNING 1",
+             id != NULL ? id : "");
+    int64_t before = atoll(other_ask(db, "SELECT seq FROM tw_meta"));
+    bool found = *other_ask(db, id != NULL ? one : all) != '\0';
+    int64_t count = atoll(other_ask(db, "SELECT seq FROM tw_meta")) - before;
+    assert_int_equal(found, count > 0);
+    return count;
+}
+
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
 /* The states that only a runner makes are written by hand. */
 static void make_states(struct tw_store *store, sqlite3 *db)
 {
-    static const char *const ids[] = {"ready", "leased", "behind", "retry", "lapsed", "dead", "waiting"};
+    static const char *const ids[] = {"ready", "leased",  "behind", "retry", "lapsed",
+                                      "dead",  "waiting", "held",   "over"};
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
         put(store, ids[i], 100 - i);
     store_move_at(store, tw_store_named("q", "ready"), 40, 0);
@@ -37,16 +65,22 @@ static void make_states(struct tw_store *store, sqlite3 *db)
                   "UPDATE tw_task SET run = 5, token = 56, replaced = 1 WHERE id = CAST('behind' AS BLOB);"
                   "UPDATE tw_task SET attempt = 2, error = 'full', due_ms = 7 WHERE id = CAST('retry' AS BLOB);"
                   "UPDATE tw_task SET attempt = 1, run = 4, token = 44 WHERE id = CAST('lapsed' AS BLOB);"
-                  "UPDATE tw_task SET attempt = 1, dead_ms = 9 WHERE id = CAST('dead' AS BLOB)");
+                  "UPDATE tw_task SET attempt = 1, dead_ms = 9 WHERE id = CAST('dead' AS BLOB);"
+                  "UPDATE tw_task SET replaced = -1, attempt = 1, token = due_ms,"
+                  " place_ms = CASE due_ms WHEN 93 THEN 900 ELSE 49 END"
+                  " WHERE id IN (CAST('held' AS BLOB), CAST('over' AS BLOB));"
+                  "INSERT INTO tw_lease SELECT queue, id, place_ms, 9, due_ms, 'of a test', 'w' FROM tw_task"
+                  " WHERE replaced < 0");
     clock_stop(50);
 }
 
 static const char *const all_but_waiting = "SELECT group_concat(CAST(id AS TEXT) || next_ms || place_ms || seq)"
                                            " FROM (SELECT * FROM tw_task WHERE next_ms <> 50 ORDER BY seq)";
 
-static void waiting_tasks_alone_are_promoted(void **state)
+/* A lease that has run out lapses before, and its task is a retry. */
+static void waiting_tasks_alone_are_promoted(void **state, promote_fn *by)
 {
-    static const char *const others[] = {"ready", "leased", "behind", "dead", "missing"};
+    static const char *const others[] = {"ready", "leased", "behind", "dead", "missing", "held"};
     struct tw_store *store = store_of(state);
     struct seen before = {.text = ""}, after = {.text = ""};
     sqlite3 *db = other_open(*state);
@@ -55,10 +89,11 @@ static void waiting_tasks_alone_are_promoted(void **state)
     assert_int_equal(tw_store_get(store, tw_store_named("q", "retry"), see, &before), 0);
     snprintf(old, sizeof old, "%s", other_ask(db, all_but_waiting));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        assert_int_equal(promote(store, others[i]), 0);
+        assert_int_equal(by(store, db, others[i]), 0);
     assert_string_equal(other_ask(db, all_but_waiting), old);
-    assert_int_equal(promote(store, "retry"), 1);
-    assert_int_equal(promote(store, "retry"), 0); /* it is ready */
+    assert_int_equal(by(store, db, "retry"), 1);
+    assert_int_equal(by(store, db, "retry"), 0); /* it is ready */
+    assert_true(by(store, db, "over") > 0);
     store_reopen(*state);
     store = store_of(state);
     assert_int_equal(tw_store_get(store, tw_store_named("q", "retry"), see, &after), 0);
@@ -69,16 +104,28 @@ static void waiting_tasks_alone_are_promoted(void **state)
     assert_int_equal(after.last.attempt, 2);
     assert_string_equal(after.error, "full");
     assert_true(after.last.revision > before.last.revision);
-    assert_int_equal(promote_all(store), 2); /* the earliest first */
-    assert_int_equal(promote_all(store), 0);
+    assert_int_equal(by(store, db, NULL), 2); /* the earliest first */
+    assert_int_equal(by(store, db, NULL), 0);
     assert_string_equal(other_ask(db, "SELECT group_concat(CAST(id AS TEXT) || due_ms || ' ' || token) FROM"
                                       " (SELECT * FROM tw_task WHERE next_ms = 50 ORDER BY seq)"),
-                        "retry7 0,waiting94 0,lapsed96 44");
+                        "retry7 0,over92 92,waiting94 0,lapsed96 44");
     assert_string_equal(other_ask(db, "SELECT group_concat(CAST(id AS TEXT)) FROM"
                                       " (SELECT * FROM tw_task WHERE next_ms <> 50 ORDER BY id)"),
-                        "behind,dead,leased,ready");
+                        "behind,dead,held,leased,ready");
+    assert_string_equal(other_ask(db, "SELECT lapses || error FROM tw_look WHERE lapses > 0"),
+                        "1the lease ran out");
     clock_stop(1);
     sqlite3_close(db);
+}
+
+static void waiting_tasks_alone_are_promoted_by_a_call(void **state)
+{
+    waiting_tasks_alone_are_promoted(state, promote_by_call);
+}
+
+static void waiting_tasks_alone_are_promoted_by_the_view(void **state)
+{
+    waiting_tasks_alone_are_promoted(state, promote_by_view);
 }
 
 /* A call takes the first ten thousand. */
@@ -181,11 +228,9 @@ int main(void)
 {
     clock_stop(1);
     static const struct CMUnitTest tests[] = {
-        TEST(waiting_tasks_alone_are_promoted),
-        TEST(a_call_promotes_ten_thousand_tasks_at_most),
-        TEST(bad_names_are_refused),
-        TEST_RUN(a_run_calls_promoted_tasks_at_once),
-        TEST_RUN(a_promoted_retry_has_its_next_attempt_now),
+        TEST(waiting_tasks_alone_are_promoted_by_a_call), TEST(waiting_tasks_alone_are_promoted_by_the_view),
+        TEST(a_call_promotes_ten_thousand_tasks_at_most), TEST(bad_names_are_refused),
+        TEST_RUN(a_run_calls_promoted_tasks_at_once),     TEST_RUN(a_promoted_retry_has_its_next_attempt_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

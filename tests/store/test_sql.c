@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tasks in the transaction of somebody else: tw_store_apply_on() on a connection of the caller, and plain SQL
- * through the views tw_put, tw_move and tw_cancel.
+ * through the views tw_put, tw_move, tw_cancel, tw_promote and tw_pause.
  */
 #include "clock.h"
 #include "support.h"
@@ -567,7 +567,7 @@ static void bad_values_in_sql_are_named_with_their_range(void **state)
     sqlite3_close(db);
 }
 
-static void bad_values_of_a_move_or_a_cancel_are_named(void **state)
+static void bad_values_of_the_other_views_are_named(void **state)
 {
     static const struct {
         const char *sql, *text;
@@ -590,6 +590,19 @@ static void bad_values_of_a_move_or_a_cancel_are_named(void **state)
         {"tw_cancel VALUES ('q', NULL)", "tw_cancel: id: expected text or a blob of 1 to 1024 bytes"},
         {"tw_cancel VALUES ('q', 7)", "tw_cancel: id: expected text or a blob of 1 to 1024 bytes"},
         {"tw_cancel DEFAULT VALUES", "tw_cancel: queue: expected text of 1 to 255 bytes without NUL"},
+        {"tw_promote VALUES (x'71', 'a')", "tw_promote: queue: expected text of 1 to 255 bytes without NUL"},
+        {"tw_promote VALUES ('q', 7)", "tw_promote: id: expected text or a blob of 1 to 1024 bytes"},
+        {"tw_promote VALUES ('q', NULL)", "tw_promote: id: expected text or a blob of 1 to 1024 bytes"},
+        {"tw_pause VALUES (x'71', 1)", "tw_pause: queue: expected UTF-8 text of 1 to 255 bytes without NUL"},
+        {"tw_pause VALUES ('a' || char(0), 0)",
+         "tw_pause: queue: expected UTF-8 text of 1 to 255 bytes without NUL"},
+        {"tw_pause VALUES (CAST(x'61ff' AS TEXT), 1)",
+         "tw_pause: queue: expected UTF-8 text of 1 to 255 bytes without NUL"},
+        {"tw_pause(queue) VALUES ('q')", "tw_pause: paused: expected 0 or 1"},
+        {"tw_pause VALUES ('q', 2)", "tw_pause: paused: expected 0 or 1"},
+        {"tw_pause VALUES ('q', 0.5)", "tw_pause: paused: expected 0 or 1"},
+        {"tw_pause VALUES ('q', 'x')", "tw_pause: paused: expected 0 or 1"},
+        {"tw_pause VALUES ('q', x'31')", "tw_pause: paused: expected 0 or 1"},
     };
     sqlite3 *db = other_open(*state);
     put(store_of(state), "a", 5);
@@ -608,6 +621,32 @@ static void bad_values_of_a_move_or_a_cancel_are_named(void **state)
                         behind);
     assert_string_equal(other_refuses(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 7)"),
                         behind);
+    assert_string_equal(other_refuses(db, "INSERT INTO tw_promote VALUES ('q', 'a')"), behind);
+    sqlite3_close(db);
+}
+
+static void a_pause_in_sql_is_as_in_c(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    assert_string_equal(other_ask(db, "INSERT INTO tw_pause VALUES ('q', 0) RETURNING queue"), "");
+    assert_string_equal(other_ask(db, "INSERT INTO tw_pause VALUES ('\xc3\xa9', 1.0) RETURNING queue"),
+                        "\xc3\xa9");
+    assert_string_equal(other_ask(db, "INSERT OR FAIL INTO tw_pause VALUES ('\xc3\xa9', '1') RETURNING queue"),
+                        "");
+    assert_int_equal(store_pause(store, "\xc3\xa9"), 0);
+    assert_int_equal(store_is_paused(store, "\xc3\xa9"), 1);
+    assert_int_equal(store_is_paused(store, "q"), 0);
+    assert_int_equal(store_pause(store, "q"), 1);
+    assert_string_equal(other_ask(db, "INSERT OR REPLACE INTO tw_pause VALUES ('q', 1) RETURNING queue"), "");
+    assert_string_equal(other_ask(db, "SELECT count(*) || sum(paused) FROM tw_pause"), "22");
+    assert_string_equal(other_ask(db, "INSERT INTO tw_pause VALUES ('q', '0') RETURNING queue"), "q");
+    assert_int_equal(store_resume(store, "q"), 0);
+    assert_int_equal(store_is_paused(store, "\xc3\xa9"), 1);
+    assert_int_equal(store_resume(store, "\xc3\xa9"), 1);
+    other_ask(db, "INSERT INTO tw_queue VALUES (CAST(x'61ff' AS TEXT), 1)");
+    other_ask(db, "INSERT INTO tw_pause VALUES (CAST(x'61ff' AS TEXT), 0)");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_queue"), "0");
     sqlite3_close(db);
 }
 
@@ -940,7 +979,8 @@ int main(void)
         TEST(keepdue_in_sql_is_as_in_c),
         TEST(bad_numbers_of_the_file_are_refused),
         TEST(bad_values_in_sql_are_named_with_their_range),
-        TEST(bad_values_of_a_move_or_a_cancel_are_named),
+        TEST(bad_values_of_the_other_views_are_named),
+        TEST(a_pause_in_sql_is_as_in_c),
         TEST(the_borders_of_the_ranges_are_taken),
         TEST(rows_that_are_no_tasks_are_refused),
         TEST(a_statement_with_one_bad_row_changes_nothing),
