@@ -161,8 +161,7 @@ def test_patterns(work, pattern, found):
         list(work.scan("x" * 256))
 
 
-@at_server
-def test_calls_that_only_a_server_has(work):
+def test_promote_and_pause(work):
     assert work.promote_all() == 0
     for number in range(5):
         work.put(f"t{number}", "x", at=4e9 + number)
@@ -173,9 +172,8 @@ def test_calls_that_only_a_server_has(work):
 
 @in_file
 def test_calls_that_a_file_does_not_have(work):
-    for call in (lambda: work.promote("a"), work.promote_all, work.pause, work.resume):
-        with pytest.raises(NotImplementedError, match="TW.*: a file has no such statement; `tickwheel"):
-            call()
+    with pytest.raises(NotImplementedError, match="TW.RANGE: a file has no such statement"):
+        work.client.execute_command("TW.RANGE", work.key, "-", "+")
     with pytest.raises(ValueError, match="payload has 2 values: expected one"):
         work.put("a", ["x", "y"])
 
@@ -791,13 +789,27 @@ def test_a_call_within_a_transaction_is_done_whole_or_not_at_all(work, level):
 
 
 @in_file
-def test_a_lease_that_has_run_out_is_not_cancelled(work):
+def test_a_lease_that_has_run_out_ends_at_a_call(work):
     work.put("b", "x")
     assert list(take(work)) == ["b"]
-    work.put("a", "x")
-    assert work.client.execute_command(*_words.take_words(1, 1, 5000, "me", [work.key]))
+    work.put("a", "x", at=1)
+    work.put("c", "x", at=1)
+    assert len(work.client.execute_command(*_words.take_words(1, 2, 5000, "me", [work.key]))) == 2
     wait_until(lambda: work.get("a").next + 0.001 < time.time())
     assert work.get("a").state == "leased" and work.cancel("a", "b") == [1, 2]
+    assert work.get("c").state == "leased" and work.promote_all() == 1
+    assert (work.get("c").state, work.get("c").lapses) == ("ready", 1)
+
+
+@in_file
+def test_a_page_of_promoted_tasks(work, monkeypatch):
+    """The earliest first, in their order."""
+    monkeypatch.setattr("tickwheel._file.PAGE", 3)
+    for number in range(5):
+        work.put(f"t{number}", "x", at=4e9 - number)
+    assert work.promote_all() == 3 and work.get("t1").state == "waiting"
+    assert list(take(work, 5)) == ["t4", "t3", "t2"]
+    assert [work.promote_all(), work.promote_all()] == [2, 0]
 
 
 @in_file

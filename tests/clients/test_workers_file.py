@@ -2,12 +2,11 @@
 """Workers of a file keep the promises of docs/workers.md too. These are the tests of test_workers.py about one
 worker, with a desk whose tasks are in a file."""
 import hashlib
-import subprocess
 
 import pytest
-from harness import PATIENCE, now_ms
+from harness import now_ms
 from python_package import new_file
-from subject import Subject, command, languages
+from subject import Subject, languages
 # pylint: disable=unused-import
 from test_workers import (BILLS, MAILS, Desk, test_a_handler_asks_for_a_retry_after_a_delay,
                           test_a_handler_gives_a_job_up, test_a_handler_says_that_it_is_too_early,
@@ -33,13 +32,9 @@ def decoded(reply):
 
 class Clerk(tickwheel.File):
     """A file as the tests know a server: replies are text. In a file a task has one value, so its acts are
-    lines. The command does what the file has no statement for."""
+    lines."""
 
     def execute_command(self, *words, **_):
-        if words[0] in ("TW.PAUSE", "TW.RESUME"):
-            verb = words[0][3:].lower()
-            return subprocess.run([command()[0], "tasks", "--store", self.path, "--queue", words[1], verb],
-                                  check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
         if words[0] == "TW.PUT":
             at = words.index("PAYLOAD") + 1
             words = (*words[:at], words[at] if len(words) == at + 1 else "\n".join(words[at:]))

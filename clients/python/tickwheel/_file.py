@@ -24,29 +24,19 @@ EXTENSION = "tickwheel_sqlite"
 FORMAT = 1  # of the tables
 MOST = 1000  # tasks of a take
 MOST_MATCH = 255  # bytes of a pattern
-ELSEWHERE = "{}: a file has no such statement; `tickwheel tasks --store FILE` has promote, pause and resume"
+ELSEWHERE = "{}: a file has no such statement"
 
 # The process that has opened a file. SQLite cannot go on in a child of fork(), which does not hold its locks.
 opened: Dict[str, int] = {}
 
-# A program has a leased task, whose place is the end of its lease, if run is 0, and else a run of the file.
-NEXT = "iif(dead_ms IS NOT NULL, NULL, iif(replaced <> 0 AND run = 0, place_ms, next_ms))"
+TASK = """
+    SELECT state, due_ms AS due, next_ms AS next, attempt, lapses, replaced, every_ms AS every, times, missed,
+        missed_periods AS "missed-periods", max_late_ms AS "max-late", coalesce(worker, '') AS worker,
+        coalesce(error, '') AS error, payload
+    FROM tw_look WHERE queue = ? AND id = ?"""
 
-# The states are those of tw_list.
-TASK = f"""
-    SELECT due_ms AS due, lapses, nullif(every_ms, 0) AS every, nullif(times, 0) AS times,
-        missed, missed_periods AS "missed-periods", max_late_ms AS "max-late", replaced > 0 AS replaced,
-        max(attempt, replaced) AS attempt, coalesce(error, '') AS error, coalesce(worker, '') AS worker,
-        {NEXT} AS next, payload,
-        CASE WHEN dead_ms IS NOT NULL THEN 'dead'
-             WHEN replaced <> 0 AND run = 0 OR run <> 0 AND run = (SELECT m.run FROM tw_meta m) THEN 'leased'
-             WHEN next_ms <= ? THEN 'ready' ELSE 'waiting' END AS state
-    FROM tw_task LEFT JOIN tw_lease USING (queue, id) WHERE queue = ? AND id = ?"""
-
-# Whether a worker has a task. One whose lease has run out has lost it.
-AT_WORK = """
-    SELECT replaced <> 0 AND run = 0 AND place_ms > clock OR run <> 0 AND run = (SELECT m.run FROM tw_meta m)
-    FROM tw_task, tw_clock WHERE queue = ? AND id = ?"""
+# A lease that has run out ends at the next call for its task.
+OVER = "coalesce(lease_end_ms <= (SELECT clock FROM tw_clock), 0)"
 
 # The next time at which a take may find something: also the end of a lease.
 NEXT_PLACE = """
@@ -136,6 +126,8 @@ class File:
             "TW.PUT": self._put, "TW.CANCEL": self._cancel, "TW.MOVE": self._move, "TW.GET": self._get,
             "TW.LEN": self._len, "TW.NEXT": self._next, "TW.SCAN": self._scan, "TW.DEAD": self._dead,
             "TW.REPLAY": self._replay, "TW.PURGE": self._purge, "TW.ACK": self._ack, "TW.NACK": self._nack,
+            "TW.PROMOTE": self._promote, "TW.PAUSE": lambda key: self._pause(key, 1),
+            "TW.RESUME": lambda key: self._pause(key, 0),
             "TW.TOUCH": self._touch, "TW.TAKE": lambda *words: FileLink(self).take(["TW.TAKE", *words])}
         self._open()
 
@@ -287,19 +279,20 @@ class File:
             return [self._cancel_one(key, encoded(id)) for id in ids]
 
     def _cancel_one(self, key: str, id: bytes) -> int:
-        found = self._rows(AT_WORK, key, id)
+        found = self._rows(f"SELECT state = 'leased' AND NOT {OVER} FROM tw_look WHERE queue = ? AND id = ?",
+                           key, id)
         self._rows("INSERT INTO tw_cancel(queue, id) VALUES (?, ?)", key, id)
         return 1 + int(found[0][0]) if found else 0
 
     def _move(self, key: str, id: Any, how: str, ms: int, only: Optional[str] = None) -> Optional[int]:
         with self.transaction():
-            if not self._rows(AT_WORK, key, encoded(id)):
+            if not self._rows("SELECT 1 FROM tw_task WHERE queue = ? AND id = ?", key, encoded(id)):
                 return None
             return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
                                   " RETURNING id", key, encoded(id), time_of([how, ms]), only))
 
     def _told(self, key: str, id: bytes) -> Optional[Dict[str, Any]]:
-        at = self._cursor(TASK, now_ms(), key, id)
+        at = self._cursor(TASK, key, id)
         for row in at:
             told = dict(zip([column[0] for column in at.description], row))
             payload = b"" if told["payload"] is None else blob(told["payload"])
@@ -321,10 +314,22 @@ class File:
 
     def _scan(self, key: str, cursor: int, _: str, count: int, *match: Any) -> Tuple[int, List[Any]]:
         pattern = pattern_of(match[1] if match else b"*")
-        found = self._rows(f"SELECT seq, id, due_ms, {NEXT} FROM tw_task WHERE queue = ? AND seq > ?"
+        found = self._rows("SELECT seq, id, due_ms, next_ms FROM tw_look WHERE queue = ? AND seq > ?"
                            " ORDER BY seq LIMIT ?", key, int(cursor), int(count))
         last = found[-1][0] if len(found) == int(count) else 0
         return last, [row for _, *row in found if pattern.fullmatch(row[0])]
+
+    def _promote(self, key: str, *words: Any) -> int:
+        """Promotes a task, `IDS 1 id`, or a page of them, `ALL`, and returns their number."""
+        if words[0] == "IDS":
+            return len(self._rows("INSERT INTO tw_promote(queue, id) VALUES (?, ?) RETURNING id", key,
+                                  encoded(words[2])))
+        return len(self._rows("INSERT INTO tw_promote(queue, id) SELECT queue, id FROM tw_look WHERE queue = ?"
+                              f" AND dead_ms IS NULL AND (state = 'waiting' OR {OVER})"
+                              " ORDER BY place_ms, seq LIMIT ? RETURNING id", key, PAGE))
+
+    def _pause(self, key: str, paused: int) -> int:
+        return len(self._rows("INSERT INTO tw_pause(queue, paused) VALUES (?, ?) RETURNING queue", key, paused))
 
     # Dead tasks
 
