@@ -115,7 +115,7 @@ CREATE VIEW tw_look(queue, id, state, due_ms, next_ms, attempt, lapses, replaced
         due_ms,
         CASE WHEN dead_ms IS NOT NULL THEN NULL WHEN replaced <> 0 AND run = 0 THEN place_ms ELSE next_ms END,
         max(attempt, replaced), lapses, replaced > 0, nullif(every_ms, 0), nullif(times, 0),
-        coalesce(missed, 'coalesce'), missed_periods, max_late_ms,
+        missed, missed_periods, max_late_ms,
         coalesce(tries, (SELECT m.tries FROM tw_meta m)), coalesce(backoff_ms, (SELECT m.backoff_ms FROM tw_meta m)),
         coalesce(factor, (SELECT m.factor FROM tw_meta m)),
         coalesce(backoff_max_ms, (SELECT m.backoff_max_ms FROM tw_meta m)),
@@ -486,11 +486,7 @@ CREATE TRIGGER tw_pause_insert INSTEAD OF INSERT ON tw_pause BEGIN
             RAISE(ABORT, 'tw_pause: paused: expected 0 or 1')
         WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
                 OR instr(NEW.queue, char(0))
-                OR (NEW.paused AND NEW.queue GLOB '*[^ -~]*' AND EXISTS (
-                    WITH RECURSIVE parts(one, rest) AS (
-                        SELECT substr(NEW.queue, 1, 1), substr(NEW.queue, 2)
-                        UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
-                    SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))) THEN
+                OR (NEW.paused AND NEW.queue GLOB '*[^ -~]*' AND @NOT_UTF8(NEW.queue)@) THEN
             RAISE(ABORT, 'tw_pause: queue: expected UTF-8 text of 1 to 255 bytes without NUL')
     END;
     SELECT RAISE(IGNORE) WHERE CAST(NEW.paused AS INTEGER)
