@@ -14,7 +14,7 @@
 struct batch_tally {
     uint64_t lines; /* all lines */
     uint64_t put;   /* tasks that were put */
-    uint64_t kept;  /* tasks that --if kept as they were */
+    uint64_t kept;  /* tasks that --condition kept as they were */
     uint64_t moved, cancelled;
     uint64_t unknown; /* moves and cancels of an id without a pending task */
 };

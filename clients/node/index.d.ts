@@ -37,7 +37,7 @@ export interface Backoff {
 export type PutOptions = When & {
     /** nx: only a new task; xx: only a task that is there; gt, lt: replaces a task only by a later or earlier
      * time. */
-    only?: "nx" | "xx" | "gt" | "lt";
+    condition?: "nx" | "xx" | "gt" | "lt";
     /** A task that exists keeps its time, and gets the new payload and options: for tasks that a program puts
      * at each start. Alone, or with nx or xx. */
     keepDue?: boolean;
@@ -58,7 +58,7 @@ export type PutOptions = When & {
 
 export type MoveOptions = When & {
     /** Only to a later (gt) or an earlier (lt) time. */
-    only?: "gt" | "lt";
+    condition?: "gt" | "lt";
 };
 
 /** A task, as TW.GET describes it. Payload holds Buffers if the queue was made with `buffers`. */
@@ -117,13 +117,13 @@ export class Queue<B extends boolean = false> {
     constructor(client: Client, key: Bytes, options?: QueueOptions<B>);
     readonly key: Bytes;
 
-    /** Files a task; the server makes an id for null. Resolves to the id, or to null if `only` kept the
+    /** Files a task; the server makes an id for null. Resolves to the id, or to null if `condition` kept the
      * queue as it was. */
     put(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): Promise<string | null>;
     /** Resolves to a number for each id: 0 if there was no such task, 1 if it was cancelled, 2 if a worker had it:
      * it is removed, and its work may happen. */
     cancel(...ids: [Bytes, ...Bytes[]]): Promise<(0 | 1 | 2)[]>;
-    /** Resolves to true, to false if `only` kept the old time, or to null if there is no such task. */
+    /** Resolves to true, to false if `condition` kept the old time, or to null if there is no such task. */
     move(id: Bytes, options: MoveOptions): Promise<boolean | null>;
     get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;
     /** The number of tasks that are not dead. */

@@ -49,7 +49,7 @@ static int kept(struct tw_bytes id)
 {
     fputs("tickwheel put: the task ", stderr);
     printable_write(id, true, SIZE_MAX, stderr);
-    fputs(" was not put: --if has kept everything as it was\n", stderr);
+    fputs(" was not put: --condition has kept everything as it was\n", stderr);
     return COMMAND_WRONG;
 }
 
@@ -153,7 +153,7 @@ static void print_summary(const struct put *put)
     fprintf(stderr, "tasks put: %" PRIu64 "; moved: %" PRIu64 ", cancelled: %" PRIu64, tally->put, tally->moved,
             tally->cancelled);
     if (tally->kept > 0)
-        fprintf(stderr, "; kept as they were, as --if says: %" PRIu64, tally->kept);
+        fprintf(stderr, "; kept as they were, as --condition says: %" PRIu64, tally->kept);
     if (tally->unknown > 0)
         fprintf(stderr, "\nlines without effect: %" PRIu64 " (move or cancel of an id without a pending task)",
                 tally->unknown);

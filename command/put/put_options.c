@@ -30,12 +30,12 @@ static const char HELP_HEAD[] =
     "\n"
     "  --store FILE    the SQLite file, in WAL mode; a new file is made so\n"
     "  --queue NAME    the queue of the tasks (default: default)\n"
-    "  --if CONDITION  put under this condition only: nx, xx, gt or lt\n"
+    "  --condition X   put under this condition only: nx, xx, gt or lt\n"
     "                  nx: the queue has no task with this ID; xx: it has one; gt, lt:\n"
     "                  an existing task only gets a later or an earlier time\n"
     "  --keepdue       a task that exists keeps its time, also with --every, and gets\n"
     "                  the new payload and options. For tasks that a program puts at\n"
-    "                  each start. Alone, or with --if nx or xx\n"
+    "                  each start. Alone, or with --condition nx or xx\n"
     "  --every TIME    repeat the task; WHEN is its first time. At least 1ms\n"
     "  --times N       with --every, call it N times (default: no end)\n";
 
@@ -115,7 +115,7 @@ int put_options_parse(int argc, char **argv, struct put_options *options)
     bool keepdue = false;
     options_text(&table, "--store", &options->store);
     task_options_add(&table, &options->task);
-    options_other(&table, "--if", take_condition, &options->task.conditions);
+    options_other(&table, "--condition", take_condition, &options->task.conditions);
     options_flag(&table, "--keepdue", &keepdue);
     options_ns(&table, "--every", &options->period_ns, 1, tw__task_range(TW__TASK_IN_EVERY).most);
     options_number(&table, "--times", &options->times, 1, INT64_MAX);

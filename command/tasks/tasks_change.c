@@ -88,7 +88,7 @@ static int move_task(const struct tasks *tasks)
         return told(tasks, tw_store_strerror(error), false);
     if (error != 0)
         return tasks_failed(tasks, "the task is not moved");
-    return made ? told(tasks, "moved", true) : told(tasks, "not moved: --if has kept its time", false);
+    return made ? told(tasks, "moved", true) : told(tasks, "not moved: --condition has kept its time", false);
 }
 
 static int replay(const struct tasks *tasks)

@@ -48,7 +48,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "                 with --json 0)\n"
                            "  --step TIME    forecast: the length of a step, 1ms to 36525d (default 1m)\n"
                            "  --steps N      forecast: the number of steps, 1 to 10000 (default 30)\n"
-                           "  --if COND      move: only to a later or an earlier time: gt or lt\n"
+                           "  --condition X  move: only to a later or an earlier time: gt or lt\n"
                            "  --all          replay, purge: the dead tasks of the queue, in place of\n"
                            "                 ID; promote: its waiting tasks. A call takes at most 10000,\n"
                            "                 or fewer if their payloads come to 32 MiB before: call\n"
@@ -58,7 +58,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "Exit status:\n"
                            "  0  success;\n"
                            "  1  the file cannot be read or written, or there is no task with this ID for\n"
-                           "     cancel, move, replay, promote or purge, or --if has kept its time;\n"
+                           "     cancel, move, replay, promote or purge, or --condition has kept its time;\n"
                            "  2  arguments are wrong.\n";
 
 enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
@@ -92,7 +92,7 @@ static bool take_count(const struct option_row *row)
     return number_parse(optarg, UINT64_MAX, row->to) || option_refuse(row, "a number, or 0 for all");
 }
 
-static bool take_if(const struct option_row *row)
+static bool take_condition(const struct option_row *row)
 {
     unsigned *condition = row->to;
     *condition = strcmp(optarg, "gt") == 0 ? TW_CONDITION_GT : strcmp(optarg, "lt") == 0 ? TW_CONDITION_LT : 0;
@@ -120,7 +120,7 @@ static bool check_options(const struct option_table *table, enum action action)
         {"--count", "list and dead", 1U << ACTION_LIST | 1U << ACTION_DEAD},
         {"--step", "forecast", 1U << ACTION_FORECAST},
         {"--steps", "forecast", 1U << ACTION_FORECAST},
-        {"--if", "move", 1U << ACTION_MOVE},
+        {"--condition", "move", 1U << ACTION_MOVE},
         {"--all", "replay, promote and purge", 1U << ACTION_REPLAY | 1U << ACTION_PROMOTE | 1U << ACTION_PURGE},
         {"--older", "purge", 1U << ACTION_PURGE}};
     for (size_t i = 0; i < sizeof LIMITED / sizeof LIMITED[0]; i++)
@@ -201,7 +201,7 @@ int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
     options_other(&table, "--count", take_count, &options->count);
     options_ms(&table, "--step", &options->step_ms, step.least, step.most);
     options_number(&table, "--steps", &options->steps, steps.least, steps.most);
-    options_other(&table, "--if", take_if, &options->condition);
+    options_other(&table, "--condition", take_condition, &options->condition);
     options_flag(&table, "--all", &all);
     options_other(&table, "--older", take_older, &options->older_ms);
     int status = options_read(&table, argc, argv);

@@ -66,7 +66,7 @@ def pay(r, options):
 def extend(r, options):
     """Makes the time to pay longer, never shorter."""
     order, within = options.order, options.within
-    moved = tickwheel.Queue(r, QUEUE).move(f"order:{order}", delay=within / 1000, only="gt")
+    moved = tickwheel.Queue(r, QUEUE).move(f"order:{order}", delay=within / 1000, condition="gt")
     return {True: f"order {order} has {within} ms from now", False: f"order {order} has longer than that",
             None: f"order {order} waits for no payment"}[moved]
 

@@ -111,11 +111,13 @@ def test_times_are_seconds_or_moments(work):
 
 
 def test_conditions_of_put_and_move(work):
-    assert work.put("a", "x", delay=60, only="xx") is None
-    assert work.put("a", "x", delay=60, only="nx") == "a"
-    assert work.put("a", "y", delay=60, only="nx") is None
-    assert work.put("a", "y", delay=30, only="gt") is None and work.put("a", "y", delay=30, only="lt") == "a"
-    assert work.move("a", delay=10, only="gt") is False and work.move("a", delay=40, only="gt") is True
+    assert work.put("a", "x", delay=60, condition="xx") is None
+    assert work.put("a", "x", delay=60, condition="nx") == "a"
+    assert work.put("a", "y", delay=60, condition="nx") is None
+    assert work.put("a", "y", delay=30, condition="gt") is None
+    assert work.put("a", "y", delay=30, condition="lt") == "a"
+    assert work.move("a", delay=10, condition="gt") is False
+    assert work.move("a", delay=40, condition="gt") is True
     assert work.move("a", at=time.time() + 50) is True and work.move("none", delay=1) is None
     assert work.get("a").text == "y"
 
@@ -123,7 +125,7 @@ def test_conditions_of_put_and_move(work):
 def test_a_task_that_exists_keeps_its_time(work):
     assert work.put("a", "x", delay=60, keep_due=True) == "a"
     due = work.get("a").due
-    assert work.put("a", "y", delay=5, keep_due=True, only="xx") == "a"
+    assert work.put("a", "y", delay=5, keep_due=True, condition="xx") == "a"
     assert (work.get("a").due, work.get("a").payload) == (due, (b"y", ))
 
 

@@ -345,7 +345,7 @@ class StoreTake(SqlTake):
 FLAGS = {"every": ("--every", "ms"), "times": ("--times", ""), "missed": ("--missed", ""),
          "maxlate": ("--max-late", "ms"), "tries": ("--tries", ""), "backoff": ("--backoff", "ms"),
          "factor": ("--factor", ""), "most": ("--backoff-max", "ms"), "jitter": ("--jitter", "")}
-RESULTS = {"moved": "yes", "not moved: --if has kept its time": "no",
+RESULTS = {"moved": "yes", "not moved: --condition has kept its time": "no",
            "there is no such task: it has ended, or never was": "gone", "cancelled": "cancelled",
            "cancelled while at work": "at work", "replayed": "1", "there is no dead task with this ID": "0",
            "purged": "1", "promoted": "1", "there is no waiting task with this ID": "0"}
@@ -362,7 +362,7 @@ def flags_of(options):
     """The conditions of a put or a move."""
     flags = []
     for condition in conditions_of(options):
-        flags += ["--keepdue"] if condition == "keepdue" else ["--if", condition]
+        flags += ["--keepdue"] if condition == "keepdue" else ["--condition", condition]
     return flags
 
 
@@ -419,7 +419,8 @@ class Command(Looks, Store):
         done = self.run("put", *flags, *flags_of(options), when(options), name, *payload)
         if done.returncode == 0:
             return ["yes"]
-        return ["no" if "--if has kept everything" in done.stderr else f"error {text_of(done.stderr.strip())}"]
+        kept = "--condition has kept everything" in done.stderr
+        return ["no" if kept else f"error {text_of(done.stderr.strip())}"]
 
     def do_move(self, name, *words):
         options = read_options(words)

@@ -4,7 +4,7 @@
 const check = require("./check");
 
 const WHEN = ["delay", "at"];
-const PUT = [...WHEN, "only", "keepDue", "every", "times", "missed", "maxLate", "tries", "backoff"];
+const PUT = [...WHEN, "condition", "keepDue", "every", "times", "missed", "maxLate", "tries", "backoff"];
 
 /** Returns [IN, ms] or [AT, unix ms]; `[]` if neither is given. */
 function when({ delay, at }) {
@@ -15,8 +15,8 @@ function when({ delay, at }) {
     return delay === undefined ? [] : ["IN", String(check.ms("delay", delay))];
 }
 
-function only(value, known) {
-    return value === undefined ? [] : [check.oneOf("only", value, known).toUpperCase()];
+function condition(value, known) {
+    return value === undefined ? [] : [check.oneOf("condition", value, known).toUpperCase()];
 }
 
 /** Whether an option has a value: null is none, as in the tasks of Queue.get. */
@@ -71,9 +71,9 @@ function newId(id) {
 }
 
 /** Returns the words of the conditions of a put. */
-function conditions({ only: word, keepDue = false }) {
-    if (!check.yesNo("keepDue", keepDue)) return only(word, ["nx", "xx", "gt", "lt"]);
-    return [...only(word, ["nx", "xx"]), "KEEPDUE"];
+function conditions({ condition: word, keepDue = false }) {
+    if (!check.yesNo("keepDue", keepDue)) return condition(word, ["nx", "xx", "gt", "lt"]);
+    return [...condition(word, ["nx", "xx"]), "KEEPDUE"];
 }
 
 function put(key, id, payload, options) {
@@ -91,10 +91,10 @@ function cancel(key, ids) {
 }
 
 function move(key, id, options) {
-    check.options(options, [...WHEN, "only"]);
+    check.options(options, [...WHEN, "condition"]);
     const time = when(options);
     if (!time.length) throw new TypeError("neither delay nor at is given: expected one of them");
-    return ["TW.MOVE", key, check.bytes("id", id), ...time, ...only(options.only, ["gt", "lt"])];
+    return ["TW.MOVE", key, check.bytes("id", id), ...time, ...condition(options.condition, ["gt", "lt"])];
 }
 
 /** One task, or all of them: `id` is null. */

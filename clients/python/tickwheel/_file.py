@@ -284,12 +284,12 @@ class File:
         self._rows("INSERT INTO tw_cancel(queue, id) VALUES (?, ?)", key, id)
         return 1 + int(found[0][0]) if found else 0
 
-    def _move(self, key: str, id: Any, how: str, ms: int, only: Optional[str] = None) -> Optional[int]:
+    def _move(self, key: str, id: Any, how: str, ms: int, condition: Optional[str] = None) -> Optional[int]:
         with self.transaction():
             if not self._rows("SELECT 1 FROM tw_task WHERE queue = ? AND id = ?", key, encoded(id)):
                 return None
             return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
-                                  " RETURNING id", key, encoded(id), time_of([how, ms]), only))
+                                  " RETURNING id", key, encoded(id), time_of([how, ms]), condition))
 
     def _told(self, key: str, id: bytes) -> Optional[Dict[str, Any]]:
         at = self._cursor(TASK, key, id)

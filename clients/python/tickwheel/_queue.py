@@ -31,7 +31,7 @@ class QueueBase:
         return type(self)(client, self.key)
 
     def put_words(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
-                  at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,
+                  at: Optional[Moment] = None, condition: Optional[str] = None, keep_due: bool = False,
                   every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
                   max_late: Optional[Seconds] = None, tries: Optional[int] = None,
                   backoff: Optional[Tuple[Any, ...]] = None) -> Words:
@@ -39,7 +39,8 @@ class QueueBase:
         words: Words = ["TW.PUT", self.key, "*" if id is None else encoded(id), *(when(delay, at) or ["IN", 0])]
         if id in ("*", b"*"):
             raise ValueError(f"id is {id!r}, for which the server makes another one: use None")
-        words += one_of("only", only, "nx", "xx") if keep_due else one_of("only", only, "nx", "xx", "gt", "lt")
+        known = ("nx", "xx") if keep_due else ("nx", "xx", "gt", "lt")
+        words += one_of("condition", condition, *known)
         words += ["KEEPDUE"] if keep_due else []
         if every is not None:
             words += ["EVERY", milliseconds("every", every, 1, CENTURY_MS)]

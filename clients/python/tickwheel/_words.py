@@ -128,11 +128,12 @@ def payload_words(payload: Payload) -> Words:
     return ["PAYLOAD", *values]
 
 
-def move_words(key: Id, id: Id, delay: Optional[Seconds], at: Optional[Moment], only: Optional[str]) -> Words:
+def move_words(key: Id, id: Id, delay: Optional[Seconds], at: Optional[Moment],
+               condition: Optional[str]) -> Words:
     time = when(delay, at)
     if not time:
         raise ValueError("neither delay nor at is given: expected one of them")
-    return ["TW.MOVE", key, encoded(id), *time, *one_of("only", only, "gt", "lt")]
+    return ["TW.MOVE", key, encoded(id), *time, *one_of("condition", condition, "gt", "lt")]
 
 
 def cancel_words(key: Id, ids: Sequence[Id]) -> Words:

@@ -62,29 +62,29 @@ test("options of put", async () => {
 
 test("the words of all options", () => {
     const queue = new Queue(client, "s");
-    const words = queue.putWords("a", [Buffer.from("p"), "q"], { delay: 5, only: "nx", every: 10, times: 2,
+    const words = queue.putWords("a", [Buffer.from("p"), "q"], { delay: 5, condition: "nx", every: 10, times: 2,
         missed: "burst", tries: 3, backoff: { first: 1, factor: 2.25, max: 9, jitter: 0 } });
     assert.deepEqual(words.map(String), ["TW.PUT", "s", "a", "IN", "5", "NX", "EVERY", "10", "TIMES", "2",
         "MISSED", "burst", "TRIES", "3", "BACKOFF", "1", "2.25", "9", "JITTER", "0", "PAYLOAD", "p", "q"]);
     for (const options of [undefined, { every: null, times: null, maxLate: null }])
         assert.deepEqual(queue.putWords(null, "p", options),
             ["TW.PUT", "s", "*", "IN", "0", "PAYLOAD", "p"]);
-    assert.deepEqual(queue.putWords("a", "p", { keepDue: true, only: "xx" }),
+    assert.deepEqual(queue.putWords("a", "p", { keepDue: true, condition: "xx" }),
         ["TW.PUT", "s", "a", "IN", "0", "XX", "KEEPDUE", "PAYLOAD", "p"]);
     assert.deepEqual(queue.cancelWords("a", "b"), ["TW.CANCEL", "s", "a", "b"]);
-    assert.deepEqual(queue.moveWords("a", { at: 7, only: "gt" }), ["TW.MOVE", "s", "a", "AT", "7", "GT"]);
+    assert.deepEqual(queue.moveWords("a", { at: 7, condition: "gt" }), ["TW.MOVE", "s", "a", "AT", "7", "GT"]);
 });
 
 test("conditions of put and move", async () => {
     const queue = fresh();
-    assert.equal(await queue.put("a", "1", { delay: FAR, only: "xx" }), null);
-    assert.equal(await queue.put("a", "1", { delay: FAR, only: "nx" }), "a");
-    assert.equal(await queue.put("a", "2", { delay: FAR, only: "nx" }), null);
-    assert.equal(await queue.put("a", "2", { delay: 60000, only: "gt" }), null);
-    assert.equal(await queue.put("a", "2", { delay: 60000, only: "lt" }), "a");
+    assert.equal(await queue.put("a", "1", { delay: FAR, condition: "xx" }), null);
+    assert.equal(await queue.put("a", "1", { delay: FAR, condition: "nx" }), "a");
+    assert.equal(await queue.put("a", "2", { delay: FAR, condition: "nx" }), null);
+    assert.equal(await queue.put("a", "2", { delay: 60000, condition: "gt" }), null);
+    assert.equal(await queue.put("a", "2", { delay: 60000, condition: "lt" }), "a");
     assert.deepEqual((await queue.get("a")).payload, ["2"]);
-    assert.equal(await queue.move("a", { delay: 5000, only: "gt" }), false);
-    assert.equal(await queue.move("a", { at: YEAR_2100, only: "gt" }), true);
+    assert.equal(await queue.move("a", { delay: 5000, condition: "gt" }), false);
+    assert.equal(await queue.move("a", { at: YEAR_2100, condition: "gt" }), true);
     assert.equal(await queue.move("b", { delay: 0 }), null);
     assert.deepEqual(await queue.next(), { id: "a", due: YEAR_2100, next: YEAR_2100 });
     assert.deepEqual(await queue.cancel("a", "b"), [1, 0]);
@@ -219,13 +219,14 @@ const WRONG = [
     [RangeError, "expected a valid Date from 1970 to 9999", () => none.move("a", { at: new Date(-1) })],
     [RangeError, "expected a valid Date from 1970 to 9999", () => none.move("a", { at: new Date(HUGE) })],
     [TypeError, "delay and at are both given", () => none.put("a", "x", { delay: 1, at: 1 })],
-    [TypeError, "there is no option 'dealy': expected delay, at, only", () => none.put("a", "x", { dealy: 1 })],
+    [TypeError, "there is no option 'dealy': expected delay, at, condition",
+        () => none.put("a", "x", { dealy: 1 })],
     [TypeError, "the options are 5: expected an object", () => none.put("a", "x", 5)],
     [TypeError, "the options are null: expected an object", () => none.put("a", "x", null)],
-    [RangeError, "only is 'NX': expected 'nx' or 'xx' or 'gt' or 'lt'",
-        () => none.put("a", "x", { only: "NX" })],
-    [RangeError, "only is 'gt': expected 'nx' or 'xx'",
-        () => none.put("a", "x", { only: "gt", keepDue: true })],
+    [RangeError, "condition is 'NX': expected 'nx' or 'xx' or 'gt' or 'lt'",
+        () => none.put("a", "x", { condition: "NX" })],
+    [RangeError, "condition is 'gt': expected 'nx' or 'xx'",
+        () => none.put("a", "x", { condition: "gt", keepDue: true })],
     [TypeError, "keepDue is 1: expected true or false", () => none.put("a", "x", { keepDue: 1 })],
     [RangeError, "every is 0: expected an integer from 1", () => none.put("a", "x", { every: 0 })],
     [RangeError, "every is 3155760000001: expected an integer from 1 to 3155760000000",
@@ -252,13 +253,15 @@ const WRONG = [
     [RangeError, "there is no id: expected one or more", () => none.cancel()],
     [TypeError, "id is undefined: expected a string", () => none.cancel(undefined)],
     [TypeError, "neither delay nor at is given", () => none.move("a", {})],
-    [RangeError, "only is 'nx': expected 'gt' or 'lt'", () => none.move("a", { delay: 1, only: "nx" })],
+    [RangeError, "condition is 'nx': expected 'gt' or 'lt'",
+        () => none.move("a", { delay: 1, condition: "nx" })],
     [TypeError, "id is undefined: expected a string", () => none.get()],
     [RangeError, "count is 10001: expected an integer from 1 to 10000", () => none.dead({ count: 10001 })],
     [TypeError, "id is null: expected a string", () => none.promote(null)],
     [TypeError, "id is null: expected a string", () => none.purge(null)],
     [TypeError, "id is null: expected a string", () => none.replay(null)],
-    [TypeError, "there is no option 'only': expected delay, at", () => none.replay("a", { only: "gt" })],
+    [TypeError, "there is no option 'condition': expected delay, at",
+        () => none.replay("a", { condition: "gt" })],
     [TypeError, "the client is undefined: expected a client of npm's redis",
         async () => new Queue(undefined, "s")],
     [TypeError, "the client has legacyMode",

@@ -13,12 +13,12 @@ declare const client: {
 async function queues() {
     const queue = new Queue(client, "s");
     const bytes = new Queue(client, Buffer.from("s"), { buffers: true });
-    const id: string | null = await queue.put("a", ["x", Buffer.from("y")], { delay: 5, only: "nx",
+    const id: string | null = await queue.put("a", ["x", Buffer.from("y")], { delay: 5, condition: "nx",
         late: { drop: 5 }, backoff: { first: 1, factor: 2, max: 3 } });
     await queue.put(null, new Uint8Array(1), { at: new Date() });
     const task: Task | null = await queue.get("a"), raw: Task<Buffer> | null = await bytes.get("a");
     const texts: string[] = task!.payload, buffers: Buffer[] = raw!.payload, due: Date = task!.due;
-    const moved: boolean | null = await queue.move("a", { at: 5, only: "gt" });
+    const moved: boolean | null = await queue.move("a", { at: 5, condition: "gt" });
     const count: number = await queue.cancel("a", "b");
     for await (const dead of queue.allDead()) {
         const one: DeadTask = dead;
@@ -35,11 +35,11 @@ async function queues() {
     // @ts-expect-error: a misspelt option
     await queue.put("a", "x", { dealy: 5 });
     // @ts-expect-error: only in small letters
-    await queue.put("a", "x", { only: "NX" });
+    await queue.put("a", "x", { condition: "NX" });
     // @ts-expect-error: a backoff is whole
     await queue.put("a", "x", { backoff: { first: 1 } });
     // @ts-expect-error: nx is none of move's conditions
-    await queue.move("a", { delay: 5, only: "nx" });
+    await queue.move("a", { delay: 5, condition: "nx" });
     // @ts-expect-error: cancel needs an id
     await queue.cancel();
     // @ts-expect-error: strings, unless the queue has buffers

@@ -30,23 +30,24 @@ class Queue(QueueBase):
         return result
 
     async def put(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
-            at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,
+            at: Optional[Moment] = None, condition: Optional[str] = None, keep_due: bool = False,
             every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
             max_late: Optional[Seconds] = None, tries: Optional[int] = None,
             backoff: Optional[Tuple[Any, ...]] = None) -> Optional[str]:
-        """Puts a task for workers, or replaces the task with this id. Returns its id; None if `only` kept the
-        queue as it was.
+        """Puts a task for workers, or replaces the task with this id. Returns its id; None if
+        `condition` kept the queue as it was.
 
         `id`: None lets the server make one. `payload`: a value (str, bytes, int, float) or a list of values.
-        `delay`: due in so many seconds, or `at`: at this moment; at once if neither is given. `only`: "nx" if
-        there is no such task, "xx" if there is one; "gt" and "lt" replace a task only by a later or an earlier
-        time. `keep_due`: a task that exists keeps its time, and gets the new payload and options; for tasks
-        that a program puts at each start. `every`: seconds between two periods; `times`: calls in all.
+        `delay`: due in so many seconds, or `at`: at this moment; at once if neither is given. `condition`: "nx"
+        if there is no such task, "xx" if there is one; "gt" and "lt" replace a task only by a later or an
+        earlier time. `keep_due`: a task that exists keeps its time, and gets the new payload and options; for
+        tasks that a program puts at each start. `every`: seconds between two periods; `times`: calls in all.
         `missed`: "coalesce" (the default), "skip" or "burst", for periods that nobody could make in time.
         `max_late`: a first attempt that is later by so many seconds is not made, and the task or its period is
         dropped. `tries`: failures until the task is dead, 1 to 1,000,000. `backoff`: a Backoff."""
-        words = self.put_words(id, payload, delay=delay, at=at, only=only, keep_due=keep_due, every=every,
-                               times=times, missed=missed, max_late=max_late, tries=tries, backoff=backoff)
+        words = self.put_words(id, payload, delay=delay, at=at, condition=condition, keep_due=keep_due,
+                               every=every, times=times, missed=missed, max_late=max_late, tries=tries,
+                               backoff=backoff)
         return await self._send(_tasks.optional_text, *words)
 
     async def cancel(self, *ids: Id) -> List[int]:
@@ -55,11 +56,11 @@ class Queue(QueueBase):
         return await self._send(list, *cancel_words(self.key, ids))
 
     async def move(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None,
-             only: Optional[str] = None) -> Optional[bool]:
-        """Gives a task another due time; `only`: "gt" if it is later, "lt" if it is earlier. Returns True if
-        it was moved, False if `only` kept it, None if there is no such task. A dead task is an error: see
-        replay()."""
-        return await self._send(_tasks.moved, *move_words(self.key, id, delay, at, only))
+             condition: Optional[str] = None) -> Optional[bool]:
+        """Gives a task another due time; `condition`: "gt" if it is later, "lt" if it is earlier. Returns True
+        if it was moved, False if `condition` kept it, None if there is no such task. A dead task is an error:
+        see replay()."""
+        return await self._send(_tasks.moved, *move_words(self.key, id, delay, at, condition))
 
     async def get(self, id: Id) -> Optional[Task]:
         """Describes a task. Returns None if there is none."""
