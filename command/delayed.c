@@ -42,7 +42,7 @@ const char *delayed_make(const struct task_options *options, const struct line *
                                       .missed = every_ms > 0 ? options->missed : 0,
                                       .tries = (uint32_t)options->tries,
                                       .backoff_ms = options->backoff_ms,
-                                      .factor = (uint32_t)options->factor,
+                                      .factor_percent = (uint32_t)options->factor_percent,
                                       .backoff_max_ms = options->backoff_max_ms,
                                       .jitter = (uint32_t)options->jitter,
                                       .max_late_ms = options->max_late_ms};

@@ -88,7 +88,7 @@ void task_options_add(struct option_table *table, struct task_options *options)
     options_other(table, "--queue", task_options_take_queue, &options->queue);
     add(table, options_number, "--tries", TW__TASK_IN_TRIES, &options->tries);
     add(table, options_ms, "--backoff", TW__TASK_IN_BACKOFF, &options->backoff_ms);
-    options_other(table, "--factor", take_factor, &options->factor);
+    options_other(table, "--factor", take_factor, &options->factor_percent);
     add(table, options_ms, "--backoff-max", TW__TASK_IN_BACKOFF_MAX, &options->backoff_max_ms);
     add(table, options_number, "--jitter", TW__TASK_IN_JITTER, &options->jitter)->zero = TW_STORE_NO_JITTER;
     add(table, options_ms, "--max-late", TW__TASK_IN_MAX_LATE, &options->max_late_ms)->zero = TW_STORE_ON_TIME;

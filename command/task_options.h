@@ -13,8 +13,8 @@
 
 /* The values of the options. All zero: none was given. */
 struct task_options {
-    const char *queue;                                                       /* NULL: not given */
-    uint64_t tries, factor, backoff_ms, backoff_max_ms, jitter, max_late_ms; /* 0: not given */
+    const char *queue;                                                               /* NULL: not given */
+    uint64_t tries, factor_percent, backoff_ms, backoff_max_ms, jitter, max_late_ms; /* 0: not given */
     enum tw_missed missed;
     bool missed_given;
     unsigned conditions; /* `put` alone has options for them */

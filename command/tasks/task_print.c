@@ -112,7 +112,7 @@ static void put_waits(json_t *object, const struct tw_store_task *task)
 {
     json_object_set_new(object, "tries", json_number(task->tries));
     json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
-    json_object_set_new(object, "factor", json_real(task->factor / 100.0));
+    json_object_set_new(object, "factor", json_real(task->factor_percent / 100.0));
     json_object_set_new(object, "backoff_max_ms", json_number(task->backoff_max_ms));
     json_object_set_new(object, "jitter", json_number(task->jitter == TW_STORE_NO_JITTER ? 0 : task->jitter));
 }

@@ -225,10 +225,10 @@ struct tw_store_delayed {
     uint64_t times;        /* calls in all, with every_ms only; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* periods that passed without a call (task.h), with every_ms only; 0: coalesce */
     /* Failures until the task is dead, 1 to 1,000,000. Here and in the next four members 0 means: as the file
-     * has it (tw_meta) when the task fails. A new file has 20 tries, a wait of 1,000 ms, a factor of 200, a
+     * has it (tw_meta) when the task fails. A new file has 20 tries, a wait of 1,000 ms, a factor of 200 %, a
      * longest wait of an hour, and a jitter of 10. */
     uint32_t tries;
-    uint32_t factor;         /* each further wait is so many hundredths of the one before, 100 to 10,000 */
+    uint32_t factor_percent; /* each further wait is so many percent of the one before, 100 to 10,000 */
     uint64_t backoff_ms;     /* the wait after the first failure, at most 100 years */
     uint64_t backoff_max_ms; /* the longest wait, at most 100 years */
     uint32_t jitter; /* percent by which a wait is shorter or longer, at most 100, or TW_STORE_NO_JITTER */
@@ -367,7 +367,7 @@ struct tw_store_task {
     uint32_t lapses;         /* how many of them have lapsed: their run or lease had ended. They cost no try */
     /* How it is tried again, as in the put. A member that the put has left out is as the file has it now. */
     uint64_t backoff_ms, backoff_max_ms;
-    uint32_t factor, jitter;
+    uint32_t factor_percent, jitter;
     uint64_t dead_ms;     /* when it died; 0: it has not */
     uint64_t max_late_ms; /* as in the put: TW_STORE_ON_TIME, and TW_FOREVER: no limit */
     struct tw_bytes payload;

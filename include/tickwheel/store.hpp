@@ -226,7 +226,7 @@ class delayed
     /* Each further wait is so many times as long. */
     delayed &factor(double times) noexcept
     {
-        raw_.factor = times >= 1 && times <= 100 ? static_cast<std::uint32_t>(times * 100 + 0.5) : 1;
+        raw_.factor_percent = times >= 1 && times <= 100 ? static_cast<std::uint32_t>(times * 100 + 0.5) : 1;
         return *this;
     }
     template <class Rep, class Period> delayed &backoff_max(std::chrono::duration<Rep, Period> delay) noexcept

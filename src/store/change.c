@@ -130,8 +130,8 @@ static int check_factor(struct tw__store_db *db, uint32_t factor)
     struct tw__task_range range = tw__task_range(TW__TASK_IN_FACTOR);
     if (factor != 0 && (factor < range.least || factor > range.most))
         return tw__store_db_refuse(db, TW_EINVAL,
-                                   "factor is '%" PRIu32 "': expected 0, or %" PRIu64 " to %" PRIu64, factor,
-                                   range.least, range.most);
+                                   "factor_percent is '%" PRIu32 "': expected 0, or %" PRIu64 " to %" PRIu64,
+                                   factor, range.least, range.most);
     return 0;
 }
 
@@ -185,7 +185,7 @@ static int check_put(struct tw__store_db *db, const struct tw_store_delayed *put
         error = check_times(db, put);
     if (error == 0)
         error = check_missed(db, put);
-    return error == 0 ? check_factor(db, put->factor) : error;
+    return error == 0 ? check_factor(db, put->factor_percent) : error;
 }
 
 /* Names two conditions of a put or a move that may not stand together. */
@@ -314,7 +314,7 @@ static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at
 /* Returns whether no option is given. */
 static bool is_plain(const struct tw_store_delayed *task)
 {
-    return task->every_ms == 0 && task->tries == 0 && task->backoff_ms == 0 && task->factor == 0 &&
+    return task->every_ms == 0 && task->tries == 0 && task->backoff_ms == 0 && task->factor_percent == 0 &&
            task->backoff_max_ms == 0 && task->jitter == 0 &&
            (task->max_late_ms == 0 || task->max_late_ms == TW_FOREVER);
 }
@@ -336,7 +336,7 @@ static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const
     bind_option(db, statement, 8, task->tries, 0);
     bind_option(db, statement, 9, task->backoff_ms, 0);
     bind_option(db, statement, 12, max_late_ms, TW_STORE_ON_TIME);
-    bind_option(db, statement, 13, task->factor, 0);
+    bind_option(db, statement, 13, task->factor_percent, 0);
     bind_option(db, statement, 14, task->backoff_max_ms, 0);
     bind_option(db, statement, 15, task->jitter, TW_STORE_NO_JITTER);
 }

@@ -540,7 +540,7 @@ struct tw__task_retry tw__store_read_retry(const struct tw__store_db *db, sqlite
     const struct tw__task_retry *usual = &db->retry;
     return (struct tw__task_retry){.tries = (uint32_t)option_in(row, tries, TW__TASK_IN_TRIES, usual->tries),
                                    .first_ms = option_in(row, tries + 1, TW__TASK_IN_BACKOFF, usual->first_ms),
-                                   .factor = factor_in(row, factor, usual->factor),
+                                   .factor_percent = factor_in(row, factor, usual->factor_percent),
                                    .max_ms = option_in(row, factor + 1, TW__TASK_IN_BACKOFF_MAX, usual->max_ms),
                                    .jitter =
                                        (uint32_t)option_in(row, factor + 2, TW__TASK_IN_JITTER, usual->jitter)};
@@ -551,7 +551,7 @@ static void read_defaults(struct tw__store_db *db, sqlite3_stmt *meta)
 {
     db->retry = (struct tw__task_retry){.tries = (uint32_t)tw__task_range(TW__TASK_IN_TRIES).usual,
                                         .first_ms = tw__task_range(TW__TASK_IN_BACKOFF).usual,
-                                        .factor = (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual,
+                                        .factor_percent = (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual,
                                         .max_ms = tw__task_range(TW__TASK_IN_BACKOFF_MAX).usual,
                                         .jitter = (uint32_t)tw__task_range(TW__TASK_IN_JITTER).usual};
     db->retry = tw__store_read_retry(db, meta, 7, 9);

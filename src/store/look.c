@@ -70,7 +70,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .lapses = (uint32_t)number(row, 15),
         .backoff_ms = retry.first_ms,
         .backoff_max_ms = retry.max_ms,
-        .factor = retry.factor,
+        .factor_percent = retry.factor_percent,
         .jitter = retry.jitter,
         .max_late_ms = sqlite3_column_type(row, 19) == SQLITE_NULL ? TW_FOREVER : number(row, 19),
         .dead_ms = dead ? number(row, 6) : 0,

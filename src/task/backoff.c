@@ -28,9 +28,9 @@ uint64_t tw__task_wait_after(const struct tw__task_retry *retry, uint64_t wait_m
 {
     if (wait_ms >= retry->max_ms)
         return retry->max_ms;
-    if (retry->factor <= TW__TASK_HUNDREDTHS)
+    if (retry->factor_percent <= TW__TASK_HUNDREDTHS)
         return wait_ms;
-    uint64_t scaled = scale(wait_ms, retry->factor, retry->max_ms);
+    uint64_t scaled = scale(wait_ms, retry->factor_percent, retry->max_ms);
     return scaled > wait_ms ? scaled : wait_ms + 1; /* a small wait times 1.01 */
 }
 
@@ -38,7 +38,7 @@ uint64_t tw__task_wait(const struct tw__task_retry *retry, uint32_t n)
 {
     TW_ASSERT(n > 0);
     uint64_t wait_ms = retry->first_ms < retry->max_ms ? retry->first_ms : retry->max_ms;
-    for (uint32_t i = 1; i < n && wait_ms < retry->max_ms && retry->factor > TW__TASK_HUNDREDTHS; i++)
+    for (uint32_t i = 1; i < n && wait_ms < retry->max_ms && retry->factor_percent > TW__TASK_HUNDREDTHS; i++)
         wait_ms = tw__task_wait_after(retry, wait_ms);
     return wait_ms;
 }

@@ -9,13 +9,13 @@
 
 /* How often and when an attempt is made again. Each member is resolved: none means "as configured". */
 struct tw__task_retry {
-    uint32_t tries;  /* failures until the task is dead */
-    uint32_t factor; /* of a wait to the wait before it, in hundredths */
-    uint32_t jitter; /* percent */
+    uint32_t tries;          /* failures until the task is dead */
+    uint32_t factor_percent; /* of a wait to the wait before it */
+    uint32_t jitter;         /* percent */
     uint64_t first_ms, max_ms;
 };
 
-/* Returns the wait that follows a wait: `factor` times as long, at most max_ms. It is longer by at least one,
+/* Returns the wait that follows a wait: `factor_percent` of it, at most max_ms. It is longer by at least one,
  * up to max_ms, unless the factor is 1. */
 uint64_t tw__task_wait_after(const struct tw__task_retry *retry, uint64_t wait_ms);
 

@@ -36,7 +36,7 @@ enum {
     X(MAX_LATE, 0, UINT64_C(3155760000000), TW_FOREVER)                                                        \
     X(TRIES, 1, TW__TASK_TRIES_MAX, 20)                                                                        \
     X(BACKOFF, 1, UINT64_C(3155760000000), 1000)                                                               \
-    X(FACTOR, 100, 10000, 200) /* in hundredths */                                                             \
+    X(FACTOR, 100, 10000, 200) /* percent */                                                                   \
     X(BACKOFF_MAX, 1, UINT64_C(3155760000000), 3600000)                                                        \
     X(JITTER, 0, 100, 10) /* percent */                                                                        \
     X(TARGET_TRIES, 1, 15, 3)                                                                                  \

@@ -190,7 +190,7 @@ static void show_options(const struct tw_store_task *task)
     if (task->max_late_ms != TW_FOREVER)
         printf(" maxlate %" PRIu64, task->max_late_ms == TW_STORE_ON_TIME ? 0 : task->max_late_ms);
     printf(" tries %" PRIu32 " backoff %" PRIu64 " %g %" PRIu64 " jitter %" PRIu32, task->tries,
-           task->backoff_ms, task->factor / 100.0, task->backoff_max_ms,
+           task->backoff_ms, task->factor_percent / 100.0, task->backoff_max_ms,
            task->jitter == TW_STORE_NO_JITTER ? 0 : task->jitter);
 }
 
@@ -296,7 +296,7 @@ static void read_waits(const struct verb *verb, struct tw_store_delayed *task)
             continue;
         task->backoff_ms = number_of(verb->word[i + 1]);
         if (i + 3 < verb->words && isdigit((unsigned char)verb->word[i + 2][0])) {
-            task->factor = (uint32_t)(strtod(verb->word[i + 2], NULL) * 100 + 0.5);
+            task->factor_percent = (uint32_t)(strtod(verb->word[i + 2], NULL) * 100 + 0.5);
             task->backoff_max_ms = number_of(verb->word[i + 3]);
         }
     }
@@ -489,8 +489,8 @@ static void set_member(struct tw_store_change *change, char *word)
     for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
         if (strcmp(word, wide_names[i]) == 0)
             *wide[i] = number_of(value);
-    uint32_t *const narrow[] = {&task->tries, &task->factor, &task->jitter, &change->conditions};
-    static const char *const narrow_names[] = {"tries", "factor", "jitter", "conditions"};
+    uint32_t *const narrow[] = {&task->tries, &task->factor_percent, &task->jitter, &change->conditions};
+    static const char *const narrow_names[] = {"tries", "factor_percent", "jitter", "conditions"};
     for (size_t i = 0; i < sizeof narrow / sizeof narrow[0]; i++)
         if (strcmp(word, narrow_names[i]) == 0)
             *narrow[i] = (uint32_t)number_of(value);

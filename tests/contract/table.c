@@ -16,8 +16,8 @@ enum { LINE = 2048 };
 #define CALL(X) X(verb) X(conditions) X(timed) X(elsewhere) X(at_ms) X(token) X(lease_ms)
 #define TASK(X) \
     X(stage) X(has_target) X(due_ms) X(next_ms) X(attempt) X(lapses) X(missed_periods) X(every_ms) X(times) \
-    X(missed) X(max_late_ms) X(retry.tries) X(retry.factor) X(retry.jitter) X(retry.first_ms) X(retry.max_ms) \
-    X(token) X(end_ms) X(lease_ms) X(old_attempt)
+    X(missed) X(max_late_ms) X(retry.tries) X(retry.factor_percent) X(retry.jitter) \
+    X(retry.first_ms) X(retry.max_ms) X(token) X(end_ms) X(lease_ms) X(old_attempt)
 #define OUTCOME(X) \
     X(reply) X(value_ms) X(filed) X(filed_ms) X(renewed) X(clears_error) X(fails) \
     X(tally.done) X(tally.failed) X(tally.lapsed) X(tally.back) X(tally.died) X(tally.dropped) \

@@ -169,7 +169,8 @@ class Table(Targets):
             "missed": MISSED.index(given.get("missed", "coalesce")),
             "max_late_ms": int(given.get("maxlate", FOREVER)),
             "retry.tries": int(given.get("tries", tries)), "retry.jitter": int(given.get("jitter", jitter)),
-            "retry.first_ms": int(first), "retry.factor": round(float(factor) * 100), "retry.max_ms": int(most)}
+            "retry.first_ms": int(first), "retry.factor_percent": round(float(factor) * 100),
+            "retry.max_ms": int(most)}
         call = {"at_ms": self.time(given), "payload": given.get("payload", "x" if to else ""),
                 "conditions": sum(1 << CONDITIONS.index(name) for name in conditions_of(given))}
         route = (to, options["missed"], *map(given.get, ("maxlate", "tries", "backoff", "jitter")))
@@ -397,7 +398,7 @@ class Table(Targets):
     def look(self, name):
         task = self.tasks[name]
         replaced, leased = task["stage"] == REPLACED, task.is_leased() and self.lease_ms
-        waits = show_wait(task["retry.first_ms"], task["retry.factor"] / 100, task["retry.max_ms"])
+        waits = show_wait(task["retry.first_ms"], task["retry.factor_percent"] / 100, task["retry.max_ms"])
         return {
             "state": task.state(self.now), "due": task["due_ms"] - BEGIN,
             "next": None if task["stage"] == BURIED else (task["end_ms"] if leased else task.next_ms()) - BEGIN,

@@ -18,7 +18,7 @@ class Line:
 
     def wait(self, task):
         """Returns the wait after one more refusal of the task."""
-        first_ms, factor, most_ms = task["retry.first_ms"], task["retry.factor"], task["retry.max_ms"]
+        first_ms, factor, most_ms = task["retry.first_ms"], task["retry.factor_percent"], task["retry.max_ms"]
         more_ms = self.wait_ms * factor // 100 if self.wait_ms else first_ms
         return min(more_ms, most_ms)
 

@@ -175,7 +175,7 @@ TEST_CASE("a task has the members that it was given")
                        CHECK(task.raw().missed == TW_MISSED_COALESCE);
                        CHECK(task.raw().tries == 5);
                        CHECK(task.raw().backoff_ms == 2000);
-                       CHECK(task.raw().factor == 115);
+                       CHECK(task.raw().factor_percent == 115);
                        CHECK(task.raw().backoff_max_ms == 3000);
                        CHECK(task.raw().jitter == TW_STORE_NO_JITTER);
                        CHECK(task.raw().max_late_ms == 90000);

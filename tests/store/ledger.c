@@ -97,7 +97,7 @@ struct tw__task_retry ledger_draw_waits(struct rng *rng)
     static const uint32_t factors[] = {0, 0, 100, 101, 150, 333, 10000}, jitters[] = {0, 1, 10, 100};
     struct tw__task_retry waits = {.first_ms = rng_below(rng, 3) * 100, .tries = (uint32_t)rng_below(rng, 4)};
     waits.max_ms = mosts[rng_below(rng, 6)];
-    waits.factor = factors[rng_below(rng, 7)];
+    waits.factor_percent = factors[rng_below(rng, 7)];
     waits.jitter = rng_below(rng, 5) == 0 ? TW_STORE_NO_JITTER : jitters[rng_below(rng, 4)];
     return waits;
 }
@@ -149,7 +149,7 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
     task->tries = change->waits.tries;
     task->backoff_ms = change->waits.first_ms;
     task->backoff_max_ms = change->waits.max_ms;
-    task->factor = change->waits.factor;
+    task->factor_percent = change->waits.factor_percent;
     task->jitter = change->waits.jitter;
     task->max_late_ms = change->max_late_ms;
     return call;
@@ -160,7 +160,7 @@ static struct tw__task_retry fill_in(struct tw__task_retry waits, const struct t
     waits.tries = waits.tries > 0 ? waits.tries : usual->tries;
     waits.first_ms = waits.first_ms > 0 ? waits.first_ms : usual->first_ms;
     waits.max_ms = waits.max_ms > 0 ? waits.max_ms : usual->max_ms;
-    waits.factor = waits.factor > 0 ? waits.factor : usual->factor;
+    waits.factor_percent = waits.factor_percent > 0 ? waits.factor_percent : usual->factor_percent;
     waits.jitter = waits.jitter > 0 ? waits.jitter : usual->jitter;
     return waits;
 }
@@ -168,7 +168,7 @@ static struct tw__task_retry fill_in(struct tw__task_retry waits, const struct t
 struct tw__task_retry ledger_retry_of(const struct ledger *ledger, const struct entry *entry)
 {
     static const struct tw__task_retry first = {
-        .tries = 20, .factor = 200, .jitter = 10, .first_ms = 1000, .max_ms = 3600000};
+        .tries = 20, .factor_percent = 200, .jitter = 10, .first_ms = 1000, .max_ms = 3600000};
     struct tw__task_retry usual = fill_in(ledger->usual, &first), retry = fill_in(entry->waits, &usual);
     retry.jitter = retry.jitter == TW_STORE_NO_JITTER ? 0 : retry.jitter;
     return retry;
@@ -370,7 +370,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
               {"lapses", seen->lapses, is->lapses},
               {"backoff_ms", seen->backoff_ms, retry.first_ms},
               {"backoff_max_ms", seen->backoff_max_ms, retry.max_ms},
-              {"factor", seen->factor, retry.factor},
+              {"factor", seen->factor_percent, retry.factor_percent},
               {"jitter", seen->jitter, retry.jitter > 0 ? retry.jitter : TW_STORE_NO_JITTER},
               {"max_late_ms", seen->max_late_ms, is->max_late_ms > 0 ? is->max_late_ms : TW_STORE_ON_TIME},
               {"dead_ms", seen->dead_ms, entry->dead_ms}};

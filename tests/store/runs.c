@@ -400,7 +400,7 @@ static void see_dead_period(void *arg, const struct tw_store_task *seen)
     if (seen->state != TW_STATE_DEAD || seen->due_ms != task->due_ms || seen->every_ms != task->every_ms ||
         seen->times != task->times || seen->attempt != task->attempt || seen->lapses != task->lapses ||
         seen->tries != retry.tries || seen->backoff_ms != retry.first_ms ||
-        seen->backoff_max_ms != retry.max_ms || seen->factor != retry.factor ||
+        seen->backoff_max_ms != retry.max_ms || seen->factor_percent != retry.factor_percent ||
         find_error(seen->error) != dead->entry.error ||
         seen->jitter != (retry.jitter > 0 ? retry.jitter : TW_STORE_NO_JITTER) || seen->payload.size != size ||
         seen->dead_ms < dead->from_ms || seen->dead_ms > runs.end_ms)

@@ -342,13 +342,13 @@ static void a_take_without_a_task_changes_nothing(void **state)
 static void each_wait_has_the_jitter_of_its_token(void **state)
 {
     static const struct tw__task_retry retry = {
-        .tries = 20, .factor = 150, .jitter = 33, .first_ms = 777777, .max_ms = 3600000};
+        .tries = 20, .factor_percent = 150, .jitter = 33, .first_ms = 777777, .max_ms = 3600000};
     struct tw_store *store = store_of(state);
     struct tw_store_delayed task = {.queue = "q",
                                     .id = tw_text("x"),
                                     .due_ms = tw_store_now(),
                                     .backoff_ms = retry.first_ms,
-                                    .factor = retry.factor,
+                                    .factor_percent = retry.factor_percent,
                                     .jitter = retry.jitter};
     sqlite3 *db = other_open(*state);
     clock_stop(0);

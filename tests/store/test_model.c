@@ -323,8 +323,8 @@ static void set_waits(struct world *world)
     snprintf(sql, sizeof sql,
              "UPDATE tw_meta SET tries = iif(%u, %u, 20), backoff_ms = iif(%d, %" PRIu64 ", 1000),"
              " factor = iif(%u, %u / 100.0, 2), backoff_max_ms = iif(%d, %" PRIu64 ", 3600000), jitter = %u",
-             waits.tries, waits.tries, waits.first_ms > 0, waits.first_ms, waits.factor, waits.factor,
-             waits.max_ms > 0, waits.max_ms,
+             waits.tries, waits.tries, waits.first_ms > 0, waits.first_ms, waits.factor_percent,
+             waits.factor_percent, waits.max_ms > 0, waits.max_ms,
              waits.jitter == 0                    ? 10
              : waits.jitter == TW_STORE_NO_JITTER ? 0
                                                   : waits.jitter);

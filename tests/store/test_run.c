@@ -265,7 +265,7 @@ static void a_task_has_waits_of_its_own(void **state)
                                     .due_ms = 5,
                                     .tries = 9,
                                     .backoff_ms = 40,
-                                    .factor = 150,
+                                    .factor_percent = 150,
                                     .backoff_max_ms = 100,
                                     .jitter = TW_STORE_NO_JITTER};
     assert_int_equal(store_put(store, &task, 0), 1);
@@ -361,7 +361,7 @@ static void numbers_of_the_file_out_of_their_range_are_those_of_a_new_file(void 
     assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
     assert_int_equal(seen.last.tries, 20);
     assert_int_equal(seen.last.backoff_ms, 1000);
-    assert_int_equal(seen.last.factor, 200);
+    assert_int_equal(seen.last.factor_percent, 200);
     assert_int_equal(seen.last.backoff_max_ms, 3600000);
     assert_int_equal(seen.last.jitter, 10);
     sqlite3_close(db);

@@ -307,7 +307,7 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_int_equal(seen.last.tries, 3);
     assert_int_equal(seen.last.backoff_ms, 250);
-    assert_int_equal(seen.last.factor, 115);
+    assert_int_equal(seen.last.factor_percent, 115);
     assert_int_equal(seen.last.backoff_max_ms, 9);
     assert_int_equal(seen.last.jitter, TW_STORE_NO_JITTER);
     assert_true(seen.last.max_late_ms == TW_STORE_ON_TIME);
@@ -410,7 +410,7 @@ static void keepdue_in_sql_is_as_in_c(void **state)
                                         .missed = every_ms > 0 ? TW_MISSED_SKIP : 0,
                                         .tries = 4,
                                         .backoff_ms = 11,
-                                        .factor = 150,
+                                        .factor_percent = 150,
                                         .backoff_max_ms = 99,
                                         .jitter = 7,
                                         .max_late_ms = 30};

@@ -27,7 +27,7 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
                                     .missed = TW_MISSED_SKIP,
                                     .tries = 4,
                                     .backoff_ms = 250,
-                                    .factor = 115,
+                                    .factor_percent = 115,
                                     .backoff_max_ms = 900,
                                     .jitter = 33,
                                     .max_late_ms = 300};
@@ -44,7 +44,7 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
     assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_int_equal(seen.last.tries, 4);
     assert_int_equal(seen.last.backoff_ms, 250);
-    assert_int_equal(seen.last.factor, 115);
+    assert_int_equal(seen.last.factor_percent, 115);
     assert_int_equal(seen.last.backoff_max_ms, 900);
     assert_int_equal(seen.last.jitter, 33);
     assert_int_equal(seen.last.max_late_ms, 300);
@@ -69,7 +69,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
                                     .times = 3,
                                     .tries = 9,
                                     .backoff_ms = 8,
-                                    .factor = 10000,
+                                    .factor_percent = 10000,
                                     .backoff_max_ms = 3155760000000,
                                     .jitter = TW_STORE_NO_JITTER,
                                     .max_late_ms = TW_STORE_ON_TIME,
@@ -90,7 +90,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
     assert_int_equal(after.last.missed, TW_MISSED_COALESCE);
     assert_int_equal(after.last.tries, 20);
     assert_int_equal(after.last.backoff_ms, 1000);
-    assert_int_equal(after.last.factor, 200);
+    assert_int_equal(after.last.factor_percent, 200);
     assert_int_equal(after.last.backoff_max_ms, 3600000);
     assert_int_equal(after.last.jitter, 10);
     assert_string_equal(scan(store_of(state), NULL), "a@20");
@@ -102,7 +102,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
     assert_int_equal(after.last.missed, TW_MISSED_BURST);
     assert_int_equal(after.last.tries, 9);
     assert_int_equal(after.last.backoff_ms, 8);
-    assert_int_equal(after.last.factor, 10000);
+    assert_int_equal(after.last.factor_percent, 10000);
     assert_int_equal(after.last.backoff_max_ms, 3155760000000);
     assert_int_equal(after.last.jitter, TW_STORE_NO_JITTER);
     assert_int_equal(after.last.max_late_ms, TW_STORE_ON_TIME);
@@ -615,9 +615,10 @@ static void bad_arguments_are_named_with_their_range(void **state)
     refused(store, (struct tw_store_delayed){.tries = 1000001}, "tries is '1000001': expected 0 to 1000000");
     refused(store, (struct tw_store_delayed){.backoff_ms = 3155760000001},
             "backoff_ms is '3155760000001': expected 0 to 3155760000000");
-    refused(store, (struct tw_store_delayed){.factor = 99}, "factor is '99': expected 0, or 100 to 10000");
-    refused(store, (struct tw_store_delayed){.factor = 10001},
-            "factor is '10001': expected 0, or 100 to 10000");
+    refused(store, (struct tw_store_delayed){.factor_percent = 99},
+            "factor_percent is '99': expected 0, or 100 to 10000");
+    refused(store, (struct tw_store_delayed){.factor_percent = 10001},
+            "factor_percent is '10001': expected 0, or 100 to 10000");
     refused(store, (struct tw_store_delayed){.backoff_max_ms = 3155760000001},
             "backoff_max_ms is '3155760000001': expected 0 to 3155760000000");
     refused(store, (struct tw_store_delayed){.jitter = 101}, "jitter is '101': expected 0 to 100");
@@ -669,7 +670,7 @@ static void fill_changes(struct tw_store_change *changes, char ids[][8], const c
         changes[10].task.every_ms = 10;
         changes[45].task.tries = 3;
         changes[80].task.backoff_ms = 4;
-        changes[115].task.factor = 150;
+        changes[115].task.factor_percent = 150;
         changes[140].task.backoff_max_ms = 6;
         changes[175].task.jitter = 7;
         changes[199].task.max_late_ms = TW_STORE_ON_TIME;

@@ -43,8 +43,8 @@ static void count_up(sqlite3_context *context, int n, sqlite3_value **values)
 
 enum { BIG = 5000, RUN = 7 };
 #define ALL(missed_periods)                                                                                    \
-    .every_ms = 70000, .times = 7, .missed = (missed_periods), .tries = 6, .factor = 250, .backoff_ms = 1500,  \
-    .backoff_max_ms = 90000, .jitter = 33, .max_late_ms = 5000000
+    .every_ms = 70000, .times = 7, .missed = (missed_periods), .tries = 6, .factor_percent = 250,              \
+    .backoff_ms = 1500, .backoff_max_ms = 90000, .jitter = 33, .max_late_ms = 5000000
 
 /* The tasks, in the order in which they are put. The text is that of tell(), at the end of the story. */
 static const struct old {
@@ -121,7 +121,7 @@ static const struct old {
      {.due_ms = 1749999990002,
       .tries = 6,
       .backoff_ms = 1500,
-      .factor = 250,
+      .factor_percent = 250,
       .backoff_max_ms = 90000,
       .jitter = 33,
       .max_late_ms = 5000000}},
@@ -322,7 +322,7 @@ static void tell(void *arg, const struct tw_store_task *task)
              " jitter %d late %s dead %" PRIu64 " error %s%s",
              (unsigned)task->state, task->due_ms, task->next_ms, task->place_ms, task->attempt, task->lapses,
              task->missed_periods, task->every_ms, limit_of(task->times, times), missed[task->missed],
-             task->tries, task->backoff_ms, task->factor, task->backoff_max_ms, (int)task->jitter,
+             task->tries, task->backoff_ms, task->factor_percent, task->backoff_max_ms, (int)task->jitter,
              limit_of(task->max_late_ms, late), task->dead_ms, task->error != NULL ? task->error : "none",
              task->replaced ? " replaced" : "");
     if (told->old == NULL)

@@ -68,8 +68,8 @@ static void bind_waits(sqlite3_stmt *statement, const struct tw_store_delayed *t
         sqlite3_bind_int64(statement, 9, task->tries);
     if (task->backoff_ms > 0)
         sqlite3_bind_int64(statement, 10, (sqlite3_int64)task->backoff_ms);
-    if (task->factor > 0)
-        sqlite3_bind_double(statement, 12, task->factor / 100.0);
+    if (task->factor_percent > 0)
+        sqlite3_bind_double(statement, 12, task->factor_percent / 100.0);
     if (task->backoff_max_ms > 0)
         sqlite3_bind_int64(statement, 13, (sqlite3_int64)task->backoff_max_ms);
     if (task->jitter > 0)

@@ -11,7 +11,7 @@ static void each_wait_is_the_last_one_times_the_factor(void **state)
 {
     static const struct {
         uint64_t first_ms;
-        uint32_t factor;
+        uint32_t factor_percent;
         uint64_t max_ms;
         uint64_t wait[6]; /* after the failures 1 to 6 */
     } rows[] = {
@@ -27,8 +27,9 @@ static void each_wait_is_the_last_one_times_the_factor(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (uint32_t n = 1; n <= 6; n++) {
-            struct tw__task_retry retry = {
-                .factor = rows[i].factor, .first_ms = rows[i].first_ms, .max_ms = rows[i].max_ms};
+            struct tw__task_retry retry = {.factor_percent = rows[i].factor_percent,
+                                           .first_ms = rows[i].first_ms,
+                                           .max_ms = rows[i].max_ms};
             assert_int_equal(tw__task_wait(&retry, n), rows[i].wait[n - 1]);
             if (n > 1)
                 assert_int_equal(tw__task_wait_after(&retry, rows[i].wait[n - 2]), rows[i].wait[n - 1]);
@@ -39,7 +40,7 @@ static void each_wait_is_the_last_one_times_the_factor(void **state)
 static void with_the_defaults_a_task_dies_after_eight_hours(void **state)
 {
     struct tw__task_retry retry = {.tries = (uint32_t)tw__task_range(TW__TASK_IN_TRIES).usual,
-                                   .factor = (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual,
+                                   .factor_percent = (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual,
                                    .first_ms = tw__task_range(TW__TASK_IN_BACKOFF).usual,
                                    .max_ms = tw__task_range(TW__TASK_IN_BACKOFF_MAX).usual};
     uint64_t sum_ms = 0;

@@ -12,7 +12,7 @@
 
 enum { NOW = 1000, OTHER = 7, TOKEN = 42, LEASE = 300 };
 
-static const struct tw__task_retry RETRY = {.tries = 3, .factor = 200, .first_ms = 100, .max_ms = 1000};
+static const struct tw__task_retry RETRY = {.tries = 3, .factor_percent = 200, .first_ms = 100, .max_ms = 1000};
 
 /* The options of a put. */
 static struct tw__task once(void)
@@ -147,7 +147,7 @@ static void keepdue_keeps_the_times_of_a_filed_task(void **state)
     task.token = TOKEN;
     other = (struct tw__task){.has_target = true, .every_ms = 70, .times = 5, .missed = TW_MISSED_SKIP};
     other.max_late_ms = 9;
-    other.retry = (struct tw__task_retry){.tries = 8, .factor = 100, .first_ms = 7, .max_ms = 7};
+    other.retry = (struct tw__task_retry){.tries = 8, .factor_percent = 100, .first_ms = 7, .max_ms = 7};
     struct tw__task_outcome outcome = put(task, TW__TASK_KEEPDUE, 5000, other);
     expect_filed(&outcome, 400, 450, 2);
     expect_options(&outcome.task, &other);

@@ -140,7 +140,7 @@ static bool read_backoff(RedisModuleCtx *ctx, struct tw__redis_filing *filing, i
     if (!read_value(ctx, filing, at, "BACKOFF first-ms", TW__REDIS_MS, tw__task_range(TW__TASK_IN_BACKOFF),
                     &retry->first_ms))
         return false;
-    if (!read_factor(filing->argv[++*at], &retry->factor))
+    if (!read_factor(filing->argv[++*at], &retry->factor_percent))
         return tw__redis_argument_error(ctx, filing->argv[*at], "BACKOFF factor",
                                         "a number from 1 to 100 with at most two decimal places");
     return read_value(ctx, filing, at, "BACKOFF max-ms", TW__REDIS_MS, tw__task_range(TW__TASK_IN_BACKOFF_MAX),

@@ -168,7 +168,7 @@ static void digest_retry(RedisModuleDigest *digest, const struct tw__redis_retry
     RedisModule_DigestAddLongLong(digest, retry->tries);
     RedisModule_DigestAddLongLong(digest, (long long)retry->first_ms);
     RedisModule_DigestAddLongLong(digest, (long long)retry->max_ms);
-    RedisModule_DigestAddLongLong(digest, retry->factor);
+    RedisModule_DigestAddLongLong(digest, retry->factor_percent);
     RedisModule_DigestAddLongLong(digest, retry->jitter);
 }
 

@@ -104,7 +104,7 @@ static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *r
         put_bytes(chunks, plan.target);
     put_number(chunks, plan.retry.tries);
     put_number(chunks, plan.retry.first_ms);
-    put_number(chunks, plan.retry.factor);
+    put_number(chunks, plan.retry.factor_percent);
     put_number(chunks, plan.retry.max_ms);
     put_number(chunks, plan.retry.jitter);
     if (chunks->dump > 0)
@@ -237,7 +237,7 @@ static struct tw__redis_retry take_retry(struct reader *reader)
     struct tw__redis_retry retry;
     retry.tries = (uint32_t)take_own(reader, "tries", TW__TASK_IN_TRIES);
     retry.first_ms = take_own(reader, "backoff", TW__TASK_IN_BACKOFF);
-    retry.factor = (uint32_t)take_own(reader, "factor", TW__TASK_IN_FACTOR);
+    retry.factor_percent = (uint32_t)take_own(reader, "factor", TW__TASK_IN_FACTOR);
     retry.max_ms = take_own(reader, "backoff-max", TW__TASK_IN_BACKOFF_MAX);
     retry.jitter = (uint32_t)take_number(reader, TW__REDIS_JITTER_OPEN);
     return retry;

@@ -31,7 +31,7 @@ void tw__redis_route_key(const void *entry, const char **bytes, size_t *size)
 struct packed {
     uint8_t kind, missed;
     uint64_t maxlen, max_late_ms, first_ms, max_ms;
-    uint32_t tries, factor, jitter;
+    uint32_t tries, factor_percent, jitter;
 } __attribute__((packed));
 
 static struct packed pack(const struct tw__redis_plan *plan)
@@ -44,7 +44,7 @@ static struct packed pack(const struct tw__redis_plan *plan)
                            .first_ms = retry->first_ms,
                            .max_ms = retry->max_ms,
                            .tries = retry->tries,
-                           .factor = retry->factor,
+                           .factor_percent = retry->factor_percent,
                            .jitter = retry->jitter};
 }
 
@@ -63,7 +63,7 @@ struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
         .missed = packed.missed,
         .maxlen = packed.maxlen,
         .max_late_ms = packed.max_late_ms,
-        .retry = {packed.first_ms, packed.max_ms, packed.tries, packed.factor, packed.jitter},
+        .retry = {packed.first_ms, packed.max_ms, packed.tries, packed.factor_percent, packed.jitter},
         .target = target_of(route)};
 }
 

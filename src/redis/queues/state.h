@@ -43,7 +43,7 @@ enum tw__redis_kind { TW__REDIS_STREAM, TW__REDIS_LIST, TW__REDIS_LIST_LEFT, TW_
 struct tw__redis_retry {
     uint64_t first_ms, max_ms; /* first_ms 0: the waits are as the settings say */
     uint32_t tries;            /* 0: as the settings say */
-    uint32_t factor;           /* in hundredths */
+    uint32_t factor_percent;   /* of a wait to the wait before it */
     uint32_t jitter;           /* percent; TW__REDIS_JITTER_OPEN: as the settings say */
 };
 enum { TW__REDIS_JITTER_OPEN = 101 };

@@ -75,7 +75,7 @@ struct tw__task_retry tw__redis_config_retry(const struct tw__redis_retry *own)
     bool open = own->first_ms == 0;
     return (struct tw__task_retry){
         .tries = own->tries == 0 ? (uint32_t)tw__redis_config.tries : own->tries,
-        .factor = open ? (uint32_t)tw__redis_config.backoff_factor_percent : own->factor,
+        .factor_percent = open ? (uint32_t)tw__redis_config.backoff_factor_percent : own->factor_percent,
         .jitter = own->jitter == TW__REDIS_JITTER_OPEN ? (uint32_t)tw__redis_config.jitter : own->jitter,
         .first_ms = open ? (uint64_t)tw__redis_config.backoff_ms : own->first_ms,
         .max_ms = open ? (uint64_t)tw__redis_config.backoff_max_ms : own->max_ms};
@@ -86,7 +86,7 @@ struct tw__task_retry tw__redis_config_target_retry(const struct tw__redis_retry
     bool open = own->first_ms == 0;
     return (struct tw__task_retry){
         .tries = own->tries == 0 ? (uint32_t)tw__redis_config.target_tries : own->tries,
-        .factor = open ? (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual : own->factor,
+        .factor_percent = open ? (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual : own->factor_percent,
         .jitter = own->jitter == TW__REDIS_JITTER_OPEN
                       ? (uint32_t)tw__task_range(TW__TASK_IN_TARGET_JITTER).usual
                       : own->jitter,

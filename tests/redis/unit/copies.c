@@ -136,7 +136,7 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
         assert_true(plan.kind <= TW__REDIS_WORKERS);
         assert_true(plan.missed <= TW_MISSED_BURST);
         assert_true(plan.retry.tries <= most(TW__TASK_IN_TRIES));
-        assert_true(plan.retry.factor <= most(TW__TASK_IN_FACTOR));
+        assert_true(plan.retry.factor_percent <= most(TW__TASK_IN_FACTOR));
         assert_true(plan.retry.first_ms <= most(TW__TASK_IN_BACKOFF));
         assert_true(plan.retry.max_ms <= most(TW__TASK_IN_BACKOFF_MAX));
         assert_true(plan.retry.jitter <= TW__REDIS_JITTER_OPEN);

@@ -220,12 +220,12 @@ const struct tw__redis_plan plan_of[PLANS] = {
      .missed = TW_MISSED_SKIP,
      .max_late_ms = 0,
      .target = {"b", 1},
-     .retry = {.first_ms = 50, .max_ms = 700, .tries = 15, .factor = 300, .jitter = 5}},
+     .retry = {.first_ms = 50, .max_ms = 700, .tries = 15, .factor_percent = 300, .jitter = 5}},
     {.kind = TW__REDIS_WORKERS, ALWAYS},
     {.kind = TW__REDIS_WORKERS,
      .missed = TW_MISSED_COALESCE,
      .max_late_ms = 700,
-     .retry = {.first_ms = 300, .max_ms = 90000, .tries = 7, .factor = 150, .jitter = 20}},
+     .retry = {.first_ms = 300, .max_ms = 90000, .tries = 7, .factor_percent = 150, .jitter = 20}},
 };
 
 bool strings_suit(uint8_t kind, uint32_t count)
@@ -242,7 +242,7 @@ void assert_plans_equal(const struct tw__redis_plan *a, const struct tw__redis_p
     assert_bytes_equal(a->target, b->target);
     assert_true(a->retry.first_ms == b->retry.first_ms && a->retry.max_ms == b->retry.max_ms);
     assert_int_equal(a->retry.tries, b->retry.tries);
-    assert_int_equal(a->retry.factor, b->retry.factor);
+    assert_int_equal(a->retry.factor_percent, b->retry.factor_percent);
     assert_int_equal(a->retry.jitter, b->retry.jitter);
 }
 
@@ -314,7 +314,8 @@ void assert_attempts_equal(const struct tw__redis_attempt *a, const struct tw__r
 
 /* ---- verbs ----------------------------------------------------------------------------------------------- */
 
-static const struct tw__task_retry endless = {.tries = UINT32_MAX, .factor = 100, .first_ms = 1, .max_ms = 1};
+static const struct tw__task_retry endless = {
+    .tries = UINT32_MAX, .factor_percent = 100, .first_ms = 1, .max_ms = 1};
 
 /* Calls a verb with the token of the task. */
 static struct tw__redis_task *change(struct tw__redis_queue *of, struct tw__redis_task *task,

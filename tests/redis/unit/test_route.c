@@ -45,7 +45,7 @@ static void each_way_to_try_again_has_a_route_of_its_own(void **state)
     other[0].retry.first_ms++;
     other[1].retry.max_ms++;
     other[2].retry.tries++;
-    other[3].retry.factor++;
+    other[3].retry.factor_percent++;
     other[4].retry.jitter++;
     other[5].missed = TW_MISSED_SKIP;
     other[6].max_late_ms++;
