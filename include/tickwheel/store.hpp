@@ -223,10 +223,14 @@ class delayed
         raw_.backoff_ms = detail::ms_up(delay);
         return *this;
     }
-    /* Each further wait is so many times as long. */
+    /* Each further wait is so many times as long, 1 to 100, with at most two decimals. Any other factor becomes
+     * one that the put refuses (TW_EINVAL). */
     delayed &factor(double times) noexcept
     {
-        raw_.factor_percent = times >= 1 && times <= 100 ? static_cast<std::uint32_t>(times * 100 + 0.5) : 1;
+        const double percent = times * 100;
+        const auto whole = times >= 1 && times <= 100 ? static_cast<std::uint32_t>(percent + 0.5) : 0U;
+        const bool fits = whole > 0 && percent - whole < 1e-6 && whole - percent < 1e-6;
+        raw_.factor_percent = fits ? whole : 1;
         return *this;
     }
     template <class Rep, class Period> delayed &backoff_max(std::chrono::duration<Rep, Period> delay) noexcept

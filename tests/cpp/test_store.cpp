@@ -9,6 +9,7 @@
 
 #include <tickwheel/store.hpp>
 
+#include <cmath>
 #include <mutex>
 #include <sqlite3.h>
 #include <stdexcept>
@@ -185,7 +186,18 @@ TEST_CASE("a task has the members that it was given")
     CHECK(tasks.get("q", "none", [](const stored &) { FAIL("there is no such task"); }) == TW_EGONE);
     CHECK(tasks.put(delayed("q", id).factor(0.5)) == TW_EINVAL);
     CHECK(tasks.put(delayed("q", id).factor(100.5)) == TW_EINVAL);
+    CHECK(tasks.put(delayed("q", id).factor(1.001)) == TW_EINVAL);
     CHECK(tasks.put(delayed("q", id).jitter(101)) == TW_EINVAL);
+}
+
+TEST_CASE("a factor has two decimals, and each other one is refused")
+{
+    for (std::uint32_t percent = 100; percent <= 10000; percent++)
+        CHECK(delayed("q", "a").factor(percent / 100.0).raw().factor_percent == percent);
+    CHECK(delayed("q", "a").factor(1.1 * 1.5).raw().factor_percent == 165);
+    for (const double factor :
+         {0.0, 0.99, 0.999, 1.001, 1.005, 1.99999, 99.999, 100.01, -2.0, 1e300, std::nan("")})
+        CHECK(delayed("q", "a").factor(factor).raw().factor_percent == 1);
 }
 
 TEST_CASE("times are rounded up, and a delay counts from the call")
