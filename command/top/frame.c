@@ -195,7 +195,7 @@ static bool is_rate_told(const struct reading *reading, int i)
 static int rates_told(const struct reading *reading)
 {
     int told = 0;
-    for (int i = COUNT_ADDED; i < COUNTS; i++)
+    for (int i = COUNT_PUT; i < COUNTS; i++)
         told += is_rate_told(reading, i);
     return told;
 }
@@ -203,7 +203,7 @@ static int rates_told(const struct reading *reading)
 static void put_rates(struct page *page)
 {
     int item = 0;
-    for (int i = COUNT_ADDED; i < COUNTS; i++) {
+    for (int i = COUNT_PUT; i < COUNTS; i++) {
         struct figure figure;
         if (!is_rate_told(page->reading, i))
             continue;

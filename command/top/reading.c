@@ -24,6 +24,7 @@ const char *const COUNT_NAMES[COUNTS] = {
     [COUNT_MEMORY] = "memory",
     [COUNT_FIRED] = "fired",
     [COUNT_DELIVERED] = "delivered",
+    [COUNT_PUT] = "put",
     [COUNT_ADDED] = "added",
     [COUNT_CANCELLED] = "cancelled",
     [COUNT_MOVED] = "moved",

@@ -33,7 +33,8 @@ enum count {
     COUNT_LEVELS,
     COUNT_FIRED = COUNT_LEVELS, /* calls of a scheduler */
     COUNT_DELIVERED,
-    COUNT_ADDED,
+    COUNT_PUT,   /* of a server */
+    COUNT_ADDED, /* of a scheduler */
     COUNT_CANCELLED,
     COUNT_MOVED,
     COUNT_OFFERED, /* tasks for workers that have become ready */

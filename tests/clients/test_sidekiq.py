@@ -312,7 +312,7 @@ def test_a_running_system_moves_over(own):
     own.wait(words, 1)
     own.worker()
     wait_until(lambda: not own.r.exists("schedule"))
-    assert 0 < own.server.tw()["added"] < len(words)
+    assert 0 < own.server.tw()["put"] < len(words)
     while own.r.execute_command("TW.PROMOTE", LATER, "ALL"):
         pass
     old.stop()

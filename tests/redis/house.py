@@ -15,7 +15,7 @@ from ledger import ANY, NO_TASK, Gap
 from situations import aof_path, digest
 
 OPTIONS = {"appendonly": "yes", "auto-aof-rewrite-percentage": 0}
-COUNTS = ["added", "replaced", "cancelled", "moved", "taken", "done", "failed", "back",
+COUNTS = ["put", "replaced", "cancelled", "moved", "taken", "done", "failed", "back",
           "replayed", "purged"]
 
 
@@ -74,7 +74,7 @@ class House:
         client, due = self.primary.client(), now_ms()
         client.execute_command("TW.SEND", "{w}:marks", "{w}:marked", "mark", "AT", due, "PAYLOAD", "of", "mark")
         wait_until(lambda: client.delete("{w}:marked"), self.primary.tail)
-        self.judge.counts["added"] += 1
+        self.judge.counts["put"] += 1
         return due
 
     def quiet(self):

@@ -105,7 +105,7 @@ class Judge(Belief):
             due = Look(deed.after).due
             assert deed.begin <= due <= deed.end + SLACK, f"due at another time: {deed} {old}"
             new = dataclasses.replace(new, due=due, at=due)
-        self.counts["added"] += 1
+        self.counts["put"] += 1
         self.counts["replaced"] += old is not NO_TASK
         self.end_of(deed, old, "replaced")
         self.put_state(deed.queue, deed.name, self.stands(new, old))

@@ -34,7 +34,7 @@ const char *tw__redis_info_warning(RedisModuleCtx *ctx)
         return "maxmemory-policy allows the server to evict queues with their tasks; use noeviction";
     if (!(flags & REDISMODULE_CTX_FLAGS_AOF))
         return flags & REDISMODULE_CTX_FLAGS_RDB
-                   ? "tasks added since the last snapshot are lost in a crash; use appendonly yes"
+                   ? "tasks put since the last snapshot are lost in a crash; use appendonly yes"
                    : "nothing is saved: all tasks are lost in a restart; use appendonly yes";
     return "none";
 }
@@ -130,7 +130,7 @@ static void add_counts(RedisModuleInfoCtx *info)
         [TW__REDIS_DEFER_SLOT] = "deferred_slot",       [TW__REDIS_DEFER_REPLICAS] = "deferred_replicas",
         [TW__REDIS_DEFER_DISK] = "deferred_disk",       [TW__REDIS_DEFER_REFUSED] = "deferred_refused",
     };
-    add_number(info, "added", tw__redis_shared.counts.added);
+    add_number(info, "put", tw__redis_shared.counts.put);
     add_number(info, "cancelled", tw__redis_shared.counts.cancelled);
     add_number(info, "moved", tw__redis_shared.counts.moved);
     add_number(info, "offered", tw__redis_shared.counts.offered);

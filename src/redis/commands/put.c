@@ -136,7 +136,7 @@ static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
         file_first(ctx, filing, task, hash);
     else
         file_into(ctx, filing, queue, old, task, hash);
-    tw__redis_shared.counts.added++;
+    tw__redis_shared.counts.put++;
     tw__redis_alarm_at(filing->due);
 }
 

@@ -33,7 +33,7 @@ enum tw__redis_defer {
 
 /* Counts since the server started. Each queue keeps further counts (queues/state.h). */
 struct tw__redis_counts {
-    uint64_t added, cancelled, moved, expired_tasks, evicted_tasks, clock_jumps;
+    uint64_t put, cancelled, moved, expired_tasks, evicted_tasks, clock_jumps;
     uint64_t offered, renewed; /* of tasks for workers */
     uint64_t replayed, purged;
     uint64_t refused_commands; /* of the append-only file and the primary (refused.c) */

@@ -289,20 +289,20 @@ def add(r, name, *words):
     return r.execute_command("TW.SEND", "s", "q", name, *(words or ("IN", HOUR)), "PAYLOAD", "f", "v")
 
 
-def test_added_pending_and_queues(server):
+def test_put_pending_and_queues(server):
     def run(r):
         add(r, "a")
         add(r, "b")
         add(r, "b", "IN", 5, "NX")
         r.execute_command("TW.SEND", "s2", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
-    assert counted(server, run) == {"added": 3, "tasks": 3, "waiting": 3, "queues": 2}
+    assert counted(server, run) == {"put": 3, "tasks": 3, "waiting": 3, "queues": 2}
 
 
 def test_a_task_that_is_replaced_is_pending_once(server):
     def run(r):
         add(r, "a")
         add(r, "a")
-    assert counted(server, run) == {"added": 2, "replaced": 1, "tasks": 1, "waiting": 1, "queues": 1}
+    assert counted(server, run) == {"put": 2, "replaced": 1, "tasks": 1, "waiting": 1, "queues": 1}
 
 
 @pytest.mark.parametrize("words,replaced", [(("IN", HOUR), 1), (("IN", HOUR, "NX"), 0), (("IN", HOUR, "XX"), 1),
@@ -310,7 +310,7 @@ def test_a_task_that_is_replaced_is_pending_once(server):
 def test_replaced(server, r, words, replaced):
     add(r, "a")
     found = counted(server, lambda r: add(r, "a", *words))
-    assert found.get("replaced", 0) == found.get("added", 0) == replaced
+    assert found.get("replaced", 0) == found.get("put", 0) == replaced
 
 
 def test_cancelled(server, r):
@@ -339,7 +339,7 @@ def test_fired(server, r):
         wait_until(lambda: r.xlen("q") == 3)
         r.execute_command("TW.PROMOTE", "s", "ALL")
         wait_until(lambda: r.xlen("q") == 4)
-    assert counted(server, run) == {"added": 1, "delivered": 4, "tasks": -1, "waiting": -1, "queues": -1}
+    assert counted(server, run) == {"put": 1, "delivered": 4, "tasks": -1, "waiting": -1, "queues": -1}
 
 
 def test_expired_tasks(server, r):
@@ -389,7 +389,7 @@ def test_deferred_by_a_pause(server):
         wait_until(lambda: r.xlen("q") == 1)
     found = counted(server, run)
     assert found.pop("deferred_pause") >= 1
-    assert found == {"added": 1, "delivered": 1}
+    assert found == {"put": 1, "delivered": 1}
 
 
 def test_tick_time_is_told(server, r):

@@ -11,7 +11,7 @@ HOUR = 3600 * 1000
 CENTURY = "3155760000000"
 MAX = "9223372036854775807"  # A message may also write it as 2^63-1.
 LAST = "253402300799999"  # the last time
-COUNTERS = ("added", "cancelled", "moved", "delivered", "dropped", "coalesced", "dead", "tasks", "queues")
+COUNTERS = ("put", "cancelled", "moved", "delivered", "dropped", "coalesced", "dead", "tasks", "queues")
 
 ADD = ("TW.SEND", "s", "q", "new")
 IN = (*ADD, "IN", "5")

@@ -190,7 +190,7 @@ def test_a_put_with_keepdue_keeps_the_times():
     deed = renewed(row("waiting"), KEPT)
     deed.begin = deed.end = DUE - 50
     history = History(put(), deed)
-    assert history.judge.fates == {"kept": 1} and +history.judge.counts == {"added": 1}
+    assert history.judge.fates == {"kept": 1} and +history.judge.counts == {"put": 1}
     state, = history.ends_with(row("ready", payload="3"))
     assert (state.payload, state.due, state.at) == ("3", DUE, DUE)
 
@@ -224,7 +224,7 @@ def test_keepdue_keeps_the_conditions():
     missing, there = renewed(None, None, "XX"), renewed(row("ready"), row("ready"), "NX")
     there.reply = None
     history = History(missing, put(), there)
-    assert +history.judge.counts == {"added": 1} and not history.judge.fates
+    assert +history.judge.counts == {"put": 1} and not history.judge.fates
     there.reply = "t"
     with pytest.raises(AssertionError):
         History(put(), there)

@@ -121,10 +121,10 @@ def test_a_task_whose_times_stay_is_not_filed_anew(server, r):
         told = events_of(r, lambda some=words: r.execute_command(
             *some, "a", "IN", 5, "KEEPDUE", "PAYLOAD", "f", "v"))
         assert told == [words[0].lower()]
-    assert (counters["added"], counters["replaced"]) == (0, 0)
+    assert (counters["put"], counters["replaced"]) == (0, 0)
     assert task(r, "s", "a")["due"] == due and task(r, "s", "a")["target"] == "q"
     r.execute_command("TW.PUT", "s", "b", "IN", HOUR, "KEEPDUE", "PAYLOAD", "v")
-    assert (counters["added"], counters["replaced"]) == (1, 0)
+    assert (counters["put"], counters["replaced"]) == (1, 0)
 
 
 # Targets

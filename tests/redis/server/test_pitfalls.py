@@ -906,7 +906,7 @@ def test_info_is_complete_and_in_numbers(server, r):
     fields = parse_info(Raw(server)("INFO", "tickwheel"))
     for name in (
             "tasks queues bytes waiting late oldest_late_ms "
-            "paused_queues held reaping added cancelled moved delivered "
+            "paused_queues held reaping put cancelled moved delivered "
             "dropped coalesced dead died expired_tasks evicted_tasks "
             "paused_tasks ready oldest_ready_ms leased offered taken done failed back lapsed "
             "renewed replayed purged waiting_us_p50 waiting_us_p99 waiting_us_max deferred_stopped "

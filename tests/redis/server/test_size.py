@@ -34,7 +34,7 @@ def test_what_no_delivery_could_carry_is_refused(big):
         r.execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f1", value, "f2", value, "f3", value)
     assert str(
         refused.value) == f"id, target and payload have {3 * PART + 8} bytes: expected at most {MOST}"
-    assert r.dbsize() == 0 and big.tw()["added"] == 0
+    assert r.dbsize() == 0 and big.tw()["put"] == 0
 
 
 @pytest.mark.long(only=True)

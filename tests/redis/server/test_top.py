@@ -99,7 +99,7 @@ def test_json_says_what_was_filed(clock, server, r):
     assert (found["source"], found["address"]) == ("redis", f"127.0.0.1:{server.port}")
     assert re.fullmatch(r"(redis|valkey) \d+\.\d+\.\d+", found["version"]) and found["state"] == "primary"
     counts = found["counts"]
-    assert [counts[name] for name in ("tasks", "queues", "added", "cancelled", "late", "held")
+    assert [counts[name] for name in ("tasks", "queues", "put", "cancelled", "late", "held")
             ] == [42, 2, 43, 1, 0, 0]
     assert counts["memory"] == server.info("tickwheel")["tickwheel_bytes"]
     forecast = found["forecast"]["counts"]
@@ -153,7 +153,7 @@ def test_rates_and_lateness(server, r):
     pipe.execute()
     wait_until(lambda: server.info("tickwheel")["tickwheel_delivered"] > 50)
     found = as_json(server)
-    assert found["rates"]["added"] == 0
+    assert found["rates"]["put"] == 0
     late = found["late_ns"]
     known = [late[name] for name in ("p50", "p99", "p999", "max")]
     assert known == sorted(known) and known[0] > 0 and "p90" not in late
@@ -172,7 +172,7 @@ def test_a_rate_is_that_of_the_interval(server, r):
     code, out, error = between_two_looks(r, act, "--redis", f"127.0.0.1:{server.port}", "--json")
     assert (code, error) == (0, "")
     rates = json.loads(out)["rates"]
-    assert 0 < rates["delivered"] < 50 and rates["delivered"] == rates["added"]
+    assert 0 < rates["delivered"] < 50 and rates["delivered"] == rates["put"]
 
 
 def test_a_frame(clock, server, r):

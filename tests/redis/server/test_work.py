@@ -1044,7 +1044,7 @@ def test_counters_and_gauges(server, r):
     nack(r, jobs[1], "DEAD")
     give_back(r, jobs[2])
     take(r, "s")
-    expected = {"added": 4, "offered": 4, "taken": 4, "done": 1, "failed": 1, "died": 1, "delivered": 0,
+    expected = {"put": 4, "offered": 4, "taken": 4, "done": 1, "failed": 1, "died": 1, "delivered": 0,
                 "lapsed": 0, "back": 1}
     assert {name: counters[name] for name in expected} == expected
     found = server.tw()

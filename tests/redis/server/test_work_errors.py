@@ -9,7 +9,7 @@ from test_errors import LAST, MAX, PAYLOAD, case, numbers
 
 HOUR = 3600 * 1000
 LEASE_MAX, CENTURY = "4294967295", "3155760000000"
-COUNTERS = ("added", "cancelled", "taken", "done", "failed", "back", "lapsed", "died", "replayed",
+COUNTERS = ("put", "cancelled", "taken", "done", "failed", "back", "lapsed", "died", "replayed",
             "purged", "offered", "tasks", "ready", "leased", "dead", "paused_tasks", "queues")
 PUT = ("TW.PUT", "s", "new")
 IN = (*PUT, "IN", "5")
