@@ -651,7 +651,7 @@ int tw_store_is_paused(const struct tw_store *store, const char *queue, bool *pa
  * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
  * whose work has been done since the backup. Either change makes a run that is under way read the file anew.
  * Handlers that have begun go on, also one that begins at this moment. No other handler begins after the mark
- * is there. After a mark no task is running but those of a run that is under way.
+ * is there. After a mark only a run that is under way and programs in SQL have leased tasks.
  * The call is on the disk when it returns, with TW_STORE_OPEN_LAZY too. *changed receives whether that was a
  * change: false, if the file had the mark already, or had none.
  * Returns: 0 or an error. */

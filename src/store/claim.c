@@ -30,7 +30,7 @@
  * The programs do the same with the claims of a run that has not said for 30 seconds that it is alive: its
  * answers find no rows then. Example: a run is stopped (SIGSTOP) for a minute. Others take its tasks meanwhile,
  * and the jobs that it had begun end without effect. (Rejected: that a put, a move or a cancel does so too.
- * When a computer wakes from sleep, the first put of the run's own program would end its running attempts. And
+ * When a computer wakes from sleep, the first put of the run's own program would end attempts under way. And
  * nobody waits for these verbs: before a task is given out, a take or the next run has ended the old attempt.)
  */
 #include "claim.h"

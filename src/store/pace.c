@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many tasks are claimed ahead of the workers? A task that is claimed and waits for a worker is running for
+ * How many tasks are claimed ahead of the workers? A task that is claimed and waits for a worker is leased for
  * everybody else: its cancel cannot say that it is not called, and a crash costs it an attempt. So two are
  * claimed at first for each worker. The number doubles each time that the workers were found without work, as
  * long as the handlers of so many jobs take less than a twentieth of a second together. If one alone takes

@@ -475,7 +475,7 @@ static int end_leases(struct tw__store_runner *runner, uint64_t now_ms)
 }
 
 /* After a restore the run counts itself anew: the file may have tasks that this run had claimed once, and they
- * would count as running. If the lock is gone, another run may have begun meanwhile, and this one is lost. */
+ * would count as leased. If the lock is gone, another run may have begun meanwhile, and this one is lost. */
 static int count_anew(struct tw__store_runner *runner)
 {
     struct tw__store_window *window = &runner->window;
