@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts from top to bottom: the watched process, levels, rates with the history of firing, lateness, the
+ * The parts from top to bottom: the watched process, levels, rates and the history of one, lateness, the
  * forecast, deferred deliveries, the paused and the largest queues, the keys.
  *
  * Each part takes a number of rows at a given width. The rows left over go to the bars of the forecast, then
@@ -39,7 +39,7 @@ void history_add(struct history *history, const struct reading *reading)
     if (history->readings < 2)
         return;
     memmove(history->rate + 1, history->rate, (HISTORY - 1) * sizeof *history->rate);
-    history->rate[0] = reading_firing_rate(&history->before, &history->now);
+    history->rate[0] = reading_due_rate(&history->before, &history->now);
     history->rates += history->rates < HISTORY;
 }
 
@@ -154,7 +154,7 @@ static double most_rate(const struct history *history, int count)
     return most;
 }
 
-/* Draws the history of firing, with the latest rate on the right. */
+/* Draws how many tasks came due in each interval, with the latest rate on the right. */
 static void put_spark(struct page *page, int col)
 {
     const struct history *history = page->history;
@@ -172,20 +172,20 @@ static double rate_of(const struct page *page, enum count count)
     return reading_rate(page->before, page->reading, count);
 }
 
-static void put_firing(struct page *page)
+static void put_due(struct page *page)
 {
-    int col = sheet_put(page->sheet, page->row, MARGIN, STYLE_LABEL, "firing ");
+    int col = sheet_put(page->sheet, page->row, MARGIN, STYLE_LABEL, "due ");
     col = sheet_put(page->sheet, page->row, col, STYLE_NUMBER, "%s",
-                    show_rate(reading_firing_rate(page->before, page->reading)).text);
+                    show_rate(reading_due_rate(page->before, page->reading)).text);
     col = sheet_put(page->sheet, page->row, col, STYLE_LABEL, "/s");
     if (page->cols >= 60)
         col = sheet_put(page->sheet, page->row, MARGIN + ITEM, STYLE_LABEL, "in all %s",
-                        show_count(reading_fired(page->reading)).text);
+                        show_count(reading_due(page->reading)).text);
     put_spark(page, page->cols >= 60 && col < 2 * ITEM ? 2 * ITEM + MARGIN : col + 2);
     page->row++;
 }
 
-/* Rare events appear only after the first of them has occurred. Tasks that become ready count as firing. */
+/* Rare events appear only after the first of them has occurred. Tasks that become ready come due. */
 static bool is_rate_told(const struct reading *reading, int i)
 {
     uint64_t count = reading->count[i];
@@ -392,14 +392,14 @@ static void put_deferred(struct page *page)
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
-/* The rows of all parts except the bars and the table. A file has no firing and no lateness. */
+/* The rows of all parts except the bars and the table. A file does not tell how many came due, and how late. */
 static int fixed_rows(const struct reading *reading, int cols, bool brief)
 {
-    int rows = 2 + (reading->warning[0] != '\0'), fires = !reading_is_store(reading);
+    int rows = 2 + (reading->warning[0] != '\0'), tells_due = !reading_is_store(reading);
     if (brief)
-        return rows + 1 + 3 * fires + 2;
+        return rows + 1 + 3 * tells_due + 2;
     rows += rows_for(levels_told(reading), cols) + 2;
-    rows += rows_for(rates_told(reading), cols) + 4 * fires;
+    rows += rows_for(rates_told(reading), cols) + 4 * tells_due;
     return rows + (defers(reading) ? rows_for(deferreds_told(reading) + 1, cols) : 0);
 }
 
@@ -453,7 +453,7 @@ void frame_draw(struct sheet *sheet, const struct history *history, const char *
     gap(&page);
     put_levels(&page);
     if (!reading_is_store(page.reading))
-        put_firing(&page);
+        put_due(&page);
     if (!page.brief)
         put_rates(&page);
     gap(&page);

@@ -10,11 +10,11 @@
 
 enum { HISTORY = 512 };
 
-/* The readings so far: the latest two, and the rates of firing. */
+/* The readings so far: the latest two, and the rates at which tasks came due. */
 struct history {
     struct reading now, before;
     int readings;         /* number of readings; 2 means two or more */
-    double rate[HISTORY]; /* rates of firing, the latest first; negative: not known */
+    double rate[HISTORY]; /* of tasks that came due, the latest first; negative: not known */
     int rates;
 };
 

@@ -48,7 +48,7 @@ static void take_counts(const char *info, struct reading *reading)
     reading->count[COUNT_MEMORY] = count_field(info, "", "bytes");
     for (int i = 0; i < DEFERREDS; i++)
         reading->deferred[i] = count_field(info, "deferred_", DEFERRED_NAMES[i]);
-    reading->all[LATE_CALLS] = reading_fired(reading);
+    reading->all[LATE_CALLS] = reading_due(reading);
     for (int i = LATE_P50; i < LATE_NUMBERS; i++)
         reading->all[i] = reading_ns_of_us(count_field(info, "lateness_us_", LATE_NAMES[i]));
 }

@@ -91,15 +91,15 @@ static uint64_t count_or_none(const struct reading *reading, enum count count)
     return reading->count[count] == ABSENT ? 0 : reading->count[count];
 }
 
-uint64_t reading_fired(const struct reading *reading)
+uint64_t reading_due(const struct reading *reading)
 {
     uint64_t fired = reading->count[COUNT_FIRED], delivered = reading->count[COUNT_DELIVERED];
     return delivered == ABSENT ? fired : delivered + count_or_none(reading, COUNT_OFFERED);
 }
 
-double reading_firing_rate(const struct reading *before, const struct reading *after)
+double reading_due_rate(const struct reading *before, const struct reading *after)
 {
-    return before == NULL ? -1 : rate(before, after, reading_fired(before), reading_fired(after));
+    return before == NULL ? -1 : rate(before, after, reading_due(before), reading_due(after));
 }
 
 bool reading_has_workers(const struct reading *reading)

@@ -123,11 +123,11 @@ bool reading_goes_on(const struct reading *before, const struct reading *after);
  * - the server has been started again. */
 double reading_rate(const struct reading *before, const struct reading *after, enum count count);
 /* The same for the tasks that were delivered or became ready. */
-double reading_firing_rate(const struct reading *before, const struct reading *after);
+double reading_due_rate(const struct reading *before, const struct reading *after);
 double reading_deferred_rate(const struct reading *before, const struct reading *after, enum deferred why);
 
 /* Returns the number of tasks that were delivered or became ready since the start. */
-uint64_t reading_fired(const struct reading *reading);
+uint64_t reading_due(const struct reading *reading);
 
 /* Returns whether the server has had tasks for workers since its start. */
 bool reading_has_workers(const struct reading *reading);

@@ -242,7 +242,7 @@ def test_a_frame_of_tasks_for_workers(server, r):
     shown = run(server, "--once", "--interval", "100ms").stdout
     for words in (r" tasks 9 +waiting 2 +ready 4 +oldest [\d.]+ m?s\n late 0 +leased 3 +dead 1 +held 0\n",
                   r"\n paused 2 +pauses 1 +queues 2 +memory ",
-                  r" firing 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
+                  r" due 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
                   r" paused, then the largest +tasks +ready +leased +dead +ended/s\n"
                   r" stopped +3 +2 +0 +0 +paused\n jobs +6 +2 +3 +1 +0\n$"):
         assert re.search(words, shown), (words, shown)
