@@ -589,9 +589,9 @@ CREATE TRIGGER tw_ack_insert INSTEAD OF INSERT ON tw_ack BEGIN
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
--- INSERT INTO tw_nack(queue, id, token, how, error, in_ms) ends an attempt whose work is not done. how is failed,
--- which NULL is too, dead or back. in_ms is the time until the next attempt.
-CREATE VIEW tw_nack(queue, id, token, how, error, in_ms) AS
+-- INSERT INTO tw_nack(queue, id, token, how, error, next_ms) ends an attempt whose work is not done. how is failed,
+-- which NULL is too, dead or back. next_ms is the time of the next attempt.
+CREATE VIEW tw_nack(queue, id, token, how, error, next_ms) AS
     SELECT queue, id, token, NULL, NULL, NULL FROM tw__answer;
 CREATE TRIGGER tw_nack_insert INSTEAD OF INSERT ON tw_nack BEGIN
     INSERT INTO tw__answer(queue, id, token) VALUES (NEW.queue, NEW.id, NEW.token);
@@ -600,19 +600,19 @@ CREATE TRIGGER tw_nack_insert INSTEAD OF INSERT ON tw_nack BEGIN
             RAISE(ABORT, 'tw_nack: how: expected failed, dead, back or NULL')
         WHEN NEW.how = 'back' AND NEW.error IS NOT NULL THEN
             RAISE(ABORT, 'tw_nack: error: expected NULL, as nothing has failed')
-        WHEN NEW.how = 'dead' AND NEW.in_ms IS NOT NULL THEN
-            RAISE(ABORT, 'tw_nack: in_ms: expected NULL, as a dead task has no next attempt')
+        WHEN NEW.how = 'dead' AND NEW.next_ms IS NOT NULL THEN
+            RAISE(ABORT, 'tw_nack: next_ms: expected NULL, as a dead task has no next attempt')
         WHEN typeof(NEW.error) NOT IN ('text', 'null') THEN
             RAISE(ABORT, 'tw_nack: error: expected text or NULL')
-        WHEN NEW.in_ms NOT IN (CAST(NEW.in_ms AS INTEGER), CAST(CAST(NEW.in_ms AS INTEGER) AS TEXT))
-                OR CAST(NEW.in_ms AS INTEGER) NOT BETWEEN 0 AND (SELECT 253402300799999 - clock FROM tw_clock) THEN
-            RAISE(ABORT, 'tw_nack: in_ms: expected 0 to 253402300799999 less the time now')
+        WHEN NEW.next_ms NOT IN (CAST(NEW.next_ms AS INTEGER), CAST(CAST(NEW.next_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.next_ms AS INTEGER) NOT BETWEEN 0 AND 253402300799999 THEN
+            RAISE(ABORT, 'tw_nack: next_ms: expected 0 to 253402300799999')
     END;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw__answer
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND token = lower(NEW.token) AND held);
     INSERT INTO tw__end SELECT t.seq, t.queue, t.id, CASE WHEN coalesce(NEW.how, 'failed') = 'failed'
                 AND attempt - lapses >= coalesce(t.tries, m.tries) THEN 'dead' ELSE coalesce(NEW.how, 'failed') END,
-            0, clock, clock + CAST(NEW.in_ms AS INTEGER),
+            0, clock, CAST(NEW.next_ms AS INTEGER),
             -- At most 4096 bytes, and no part of a character. A character that is not UTF-8 becomes as many '?' as it
             -- has bytes, and the text ends before a NUL: other programs have to read the row.
             CASE WHEN NEW.error NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' AND NOT instr(NEW.error, char(0))

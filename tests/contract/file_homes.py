@@ -166,11 +166,14 @@ class Sql(Looks, Store):
         except sqlite3.IntegrityError as error:
             return f"error {str(error).removeprefix(f'{view}: ')}"
 
+    def time_of(self, options):
+        return BEGIN + int(options["at"]) if "at" in options else self.now + int(options["in"])
+
     def file(self, view, name, options, **columns):
         """Puts or moves."""
-        due_ms = BEGIN + int(options["at"]) if "at" in options else self.now + int(options["in"])
         condition = " ".join(reversed(conditions_of(options))).upper() or None  # KEEPDUE comes first
-        return self.insert(view, queue=self.queue, id=name, due_ms=due_ms, condition=condition, **columns)
+        return self.insert(view, queue=self.queue, id=name, due_ms=self.time_of(options), condition=condition,
+                           **columns)
 
     def do_put(self, name, *words):
         options = options_of(words)
@@ -302,8 +305,8 @@ class SqlTake(Sql):
         options = read_options(word for word in words if word != "before")
         dead = "SELECT count(*) FROM tw_task WHERE dead_ms IS NOT NULL"
         before = self.db.execute(dead).fetchone()[0]
-        reply = self.answer("tw_nack", name, words, how=how, error=options.get("error"),
-                            in_ms=options.get("in"))
+        next_ms = self.time_of(options) if options.keys() & {"in", "at"} else None
+        reply = self.answer("tw_nack", name, words, how=how, error=options.get("error"), next_ms=next_ms)
         if reply != "yes":
             return ["not yours" if reply == "no" else reply]
         if self.db.execute(dead).fetchone()[0] > before:

@@ -194,7 +194,7 @@ static const struct step {
 } story[] = {
     {0, "INSERT INTO tw_take VALUES ('work', 'take 0001', 'worker 1', 5000000, 7)"},
     {1, "INSERT INTO tw_nack SELECT queue, id, token, NULL, 'Stra\xc3\x9f"
-        "e', 10000000 FROM tw_taken WHERE id = x'6661696c6564'"}, /* failed */
+        "e', 1750010000001 FROM tw_taken WHERE id = x'6661696c6564'"}, /* failed */
     {1, "INSERT INTO tw_nack SELECT queue, id, token, 'dead', 'hopeless', NULL FROM tw_taken"
         " WHERE id IN (x'64656164', x'736572696573')"}, /* dead, series */
     {1, "INSERT INTO tw_nack SELECT queue, id, token, 'back', NULL, NULL FROM tw_taken"

@@ -409,9 +409,9 @@ class File:
             last = self._rows("SELECT replaced <= 0 AND (? = 'dead' OR attempt - lapses >= coalesce(tries,"
                               " (SELECT m.tries FROM tw_meta m))) FROM tw_task WHERE queue = ? AND id = ?",
                               how, key, encoded(id))
-            if not self._rows("INSERT INTO tw_nack(queue, id, token, how, error, in_ms) VALUES (?, ?, ?, ?,"
-                              " ?, max(0, ? - ? * (SELECT clock FROM tw_clock))) RETURNING id",
-                              key, encoded(id), token, how, error, ms, at):
+            if not self._rows("INSERT INTO tw_nack(queue, id, token, how, error, next_ms) VALUES (?, ?, ?, ?,"
+                              " ?, ? + ? * (SELECT clock FROM tw_clock)) RETURNING id",
+                              key, encoded(id), token, how, error, ms, not at):
                 return None
         return 0 if how != "back" and last[0][0] else 1
 
