@@ -51,7 +51,7 @@ static void print_rate(const struct run *run, uint64_t us, size_t handled, struc
 /* ---- SQLite alone ---------------------------------------------------------------------------------------- */
 
 struct claimed {
-    sqlite3_int64 seq[CLAIMS];
+    sqlite3_int64 revision[CLAIMS];
     size_t n;
 };
 
@@ -62,7 +62,7 @@ static void look_up(struct raw *raw, struct claimed *claimed, size_t limit, atom
     sqlite3_bind_int64(due, 1, (sqlite3_int64)(wall_us() / 1000));
     sqlite3_bind_int64(due, 2, (sqlite3_int64)limit);
     for (claimed->n = 0; sqlite3_step(due) == SQLITE_ROW; claimed->n++) {
-        claimed->seq[claimed->n] = sqlite3_column_int64(due, 0);
+        claimed->revision[claimed->n] = sqlite3_column_int64(due, 0);
         count_one(handled, sqlite3_column_blob(due, 2));
     }
     sqlite3_reset(due);
@@ -71,7 +71,7 @@ static void look_up(struct raw *raw, struct claimed *claimed, size_t limit, atom
 static void change_each(struct raw *raw, enum raw_statement which, const struct claimed *claimed)
 {
     for (size_t i = 0; i < claimed->n; i++) {
-        sqlite3_bind_int64(raw->statement[which], 1, claimed->seq[i]);
+        sqlite3_bind_int64(raw->statement[which], 1, claimed->revision[i]);
         raw_change(raw, which);
     }
 }

@@ -60,9 +60,9 @@ static void fill_from(struct run *run, uint64_t from_ms)
         from_ms += width_ms;
         free(rows);
     }
-    sqlite3_int64 seq = raw->seq;
+    sqlite3_int64 revision = raw->revision;
     char sql[96];
-    snprintf(sql, sizeof sql, "UPDATE tw_meta SET seq = %lld", seq);
+    snprintf(sql, sizeof sql, "UPDATE tw_meta SET revision = %lld", revision);
     raw_run(raw, sql);
     raw_run(raw, "PRAGMA wal_checkpoint(TRUNCATE)");
     raw_close(raw);

@@ -54,12 +54,13 @@ static void fill_queues(struct run *run, uint64_t due_ms)
     remove_store(run->path);
     struct raw *raw = raw_open(run->path);
     raw_run(raw, "PRAGMA synchronous=OFF; PRAGMA cache_size=-262144");
-    snprintf(sql, sizeof sql,
-             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %zu)"
-             " INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms) SELECT i, 'user:' || i, x'78', "
-             "%" PRIu64 ", %" PRIu64 ", %" PRIu64 " FROM n;"
-             "UPDATE tw_meta SET seq = %zu",
-             run->n, due_ms, due_ms, due_ms, run->n);
+    snprintf(
+        sql, sizeof sql,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %zu)"
+        " INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms) SELECT i, 'user:' || i, x'78', "
+        "%" PRIu64 ", %" PRIu64 ", %" PRIu64 " FROM n;"
+        "UPDATE tw_meta SET revision = %zu",
+        run->n, due_ms, due_ms, due_ms, run->n);
     raw_run(raw, sql);
     raw_run(raw, "PRAGMA wal_checkpoint(TRUNCATE)");
     raw_close(raw);

@@ -14,24 +14,26 @@ enum { BUSY_MS = 5000 };
 static const char *const sql_of[RAW_STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
-    [PUT] = "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed,"
+    [PUT] = "INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed,"
             " payload) VALUES (?3, ?1, ?2, ?4, ?4, ?4, 0, 1, NULL, ?5)"
-            " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"
+            " ON CONFLICT (queue, id) DO UPDATE SET revision = excluded.revision, due_ms = excluded.due_ms,"
             " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, run = 0, dead_ms = NULL, "
             "every_ms = excluded.every_ms, "
             "times = excluded.times,"
             " missed = excluded.missed, tries = NULL, backoff_ms = NULL, error = NULL,"
             " payload = excluded.payload",
     [CANCEL] = "DELETE FROM tw_task WHERE queue = ?1 AND id = ?2",
-    [MOVE] = "UPDATE tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?4 WHERE queue = ?1 AND id = "
-             "?2 AND dead_ms "
-             "IS NULL",
-    [DUE] = "SELECT seq, id, payload FROM tw_task WHERE queue = '" QUEUE "' AND dead_ms IS NULL AND run = 0"
-            " AND place_ms <= ?1 ORDER BY place_ms, seq LIMIT ?2",
-    [CLAIM] = "UPDATE tw_task SET attempt = attempt + 1, run = 1 WHERE seq = ?1",
-    [DONE] = "DELETE FROM tw_task WHERE seq = ?1",
+    [MOVE] =
+        "UPDATE tw_task SET revision = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?4 WHERE queue = ?1 AND id = "
+        "?2 AND dead_ms "
+        "IS NULL",
+    [DUE] =
+        "SELECT revision, id, payload FROM tw_task WHERE queue = '" QUEUE "' AND dead_ms IS NULL AND run = 0"
+        " AND place_ms <= ?1 ORDER BY place_ms, revision LIMIT ?2",
+    [CLAIM] = "UPDATE tw_task SET attempt = attempt + 1, run = 1 WHERE revision = ?1",
+    [DONE] = "DELETE FROM tw_task WHERE revision = ?1",
     [COUNT] = "SELECT count(*) FROM tw_task",
-    [MAX_SEQ] = "SELECT max(seq) FROM tw_task",
+    [MAX_REVISION] = "SELECT max(revision) FROM tw_task",
 };
 
 void raw_run(struct raw *raw, const char *sql)
@@ -87,7 +89,7 @@ struct raw *raw_open(const char *path)
     for (int i = 0; i < RAW_STATEMENTS; i++)
         if (sqlite3_prepare_v3(raw->db, sql_of[i], -1, SQLITE_PREPARE_PERSISTENT, &raw->statement[i], NULL))
             fail("raw SQLite: %s: %s", sql_of[i], sqlite3_errmsg(raw->db));
-    raw->seq = raw_ask(raw, MAX_SEQ);
+    raw->revision = raw_ask(raw, MAX_REVISION);
     return raw;
 }
 
@@ -107,7 +109,7 @@ static void bind(struct raw *raw, enum raw_statement which, const struct row *ro
     sqlite3_bind_text(statement, 1, QUEUE, -1, SQLITE_STATIC);
     sqlite3_bind_blob(statement, 2, row->id, (int)row->id_size, SQLITE_STATIC);
     if (which != CANCEL) {
-        sqlite3_bind_int64(statement, 3, ++raw->seq);
+        sqlite3_bind_int64(statement, 3, ++raw->revision);
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)row->due_ms);
     }
     if (which == PUT)

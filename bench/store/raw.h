@@ -10,12 +10,12 @@
 #include <sqlite3.h>
 
 /* The statements of a connection. */
-enum raw_statement { BEGIN, COMMIT, PUT, CANCEL, MOVE, DUE, CLAIM, DONE, COUNT, MAX_SEQ, RAW_STATEMENTS };
+enum raw_statement { BEGIN, COMMIT, PUT, CANCEL, MOVE, DUE, CLAIM, DONE, COUNT, MAX_REVISION, RAW_STATEMENTS };
 
 struct raw {
     sqlite3 *db;
     sqlite3_stmt *statement[RAW_STATEMENTS];
-    sqlite3_int64 seq; /* the last number of a row */
+    sqlite3_int64 revision; /* the last number of a row */
 };
 
 struct raw *raw_open(const char *path);
@@ -33,7 +33,7 @@ void raw_do(struct raw *raw, enum raw_statement which);
 /* Puts tasks in one commit. */
 void raw_put(struct raw *raw, const struct row *rows, size_t n);
 
-/* Runs COUNT, which counts the rows, or MAX_SEQ. */
+/* Runs COUNT, which counts the rows, or MAX_REVISION. */
 int64_t raw_ask(struct raw *raw, enum raw_statement which);
 
 #endif

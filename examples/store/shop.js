@@ -95,7 +95,7 @@ async function expire(shop) {
         const due = await shop.all("SELECT CAST(id AS TEXT) AS task FROM tw_task WHERE queue = ? AND dead_ms IS NULL"
             + " AND place_ms <= ? AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)"
             + " AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"
-            + " ORDER BY place_ms, seq LIMIT 100", [QUEUE, Date.now()]);
+            + " ORDER BY place_ms, revision LIMIT 100", [QUEUE, Date.now()]);
         for (const { task } of due) {
             await shop.run("UPDATE orders SET state = 'expired' WHERE id = ? AND state = 'placed'",
                 task.replace("order:", ""));

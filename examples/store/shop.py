@@ -93,7 +93,7 @@ def expire(db, *_):
         due = db.execute("SELECT id FROM tw_task WHERE queue = ? AND dead_ms IS NULL AND place_ms <= ?"
                          " AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)"
                          " AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"
-                         " ORDER BY place_ms, seq LIMIT 100", (QUEUE, now_ms())).fetchall()
+                         " ORDER BY place_ms, revision LIMIT 100", (QUEUE, now_ms())).fetchall()
         for (task,) in due:
             db.execute("UPDATE orders SET state = 'expired' WHERE id = ? AND state = 'placed'",
                        (task.decode().removeprefix("order:"),))

@@ -354,11 +354,11 @@ static int put_row(struct tw__store_db *db, const struct tw_store_delayed *task,
     bind_task(db, statement, task);
     if (!plain)
         bind_options(db, statement, task);
-    tw__store_bind_number(db, statement, 1, db->seq + 1);
+    tw__store_bind_number(db, statement, 1, db->revision + 1);
     tw__store_bind_number(db, statement, 4, due_ms);
     tw__store_bind_number(db, statement, 11, tw__store_place(db, due_ms, now_ms));
     error = tw__store_db_run(db, statement, "put");
-    db->seq += error == 0;
+    db->revision += error == 0;
     return error;
 }
 
@@ -384,12 +384,12 @@ static int move_row(struct tw__store_db *db, enum tw__store_statement which,
     if (statement == NULL)
         return error;
     bind_name(db, statement, 1, 2, task);
-    tw__store_bind_number(db, statement, 3, db->seq + 1);
+    tw__store_bind_number(db, statement, 3, db->revision + 1);
     tw__store_bind_number(db, statement, 4, due_ms);
     if (which == TW__STORE_MOVE)
         tw__store_bind_number(db, statement, 5, tw__store_place(db, due_ms, tw_store_now()));
     error = tw__store_db_run(db, statement, "move");
-    db->seq += error == 0 && sqlite3_changes(db->db) > 0;
+    db->revision += error == 0 && sqlite3_changes(db->db) > 0;
     return error;
 }
 
@@ -516,7 +516,7 @@ static void bind_new(struct tw__store_db *db, sqlite3_stmt *statement, const str
     tw__store_bind_text(db, statement, at++, changes[0].task.queue);
     for (size_t i = 0; i < TW__STORE_NEW; i++) {
         const struct tw_store_delayed *task = &changes[i].task;
-        tw__store_bind_number(db, statement, at++, db->seq + i + 1);
+        tw__store_bind_number(db, statement, at++, db->revision + i + 1);
         tw__store_bind_blob(db, statement, at++, task->id.data, task->id.size);
         tw__store_bind_number(db, statement, at++, task->due_ms);
         tw__store_bind_number(db, statement, at++, tw__store_place(db, task->due_ms, now_ms));
@@ -534,7 +534,7 @@ static int put_new(struct tw__store_db *db, struct tw_store_change *changes, boo
         return error;
     bind_new(db, statement, changes);
     error = tw__store_db_run(db, statement, "put");
-    db->seq += error == 0 ? TW__STORE_NEW : 0;
+    db->revision += error == 0 ? TW__STORE_NEW : 0;
     *made = error == 0 && sqlite3_changes(db->db) == TW__STORE_NEW;
     for (size_t i = 0; i < TW__STORE_NEW; i++)
         changes[i].result = 0, changes[i].made = true;

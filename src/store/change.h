@@ -28,7 +28,7 @@ int tw__store_reserved_check(struct tw__store_db *db, const char *name, const ui
 int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload);
 
 /* Makes the changes, and sets their results. Requires: they are valid, and the connection is in a transaction
- * for which tw__store_db_begin_seq() was called. Returns: 0, or the first error of SQLite. */
+ * for which tw__store_db_begin_revisions() was called. Returns: 0, or the first error of SQLite. */
 int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *changes, size_t n);
 
 #endif

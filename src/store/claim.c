@@ -91,10 +91,10 @@ static int answer_and_file(struct tw__store_db *db, enum tw__store_statement whi
     if (statement == NULL)
         return error;
     tw__store_bind_number(db, statement, 8, tw__store_place(db, next_ms, now_ms));
-    tw__store_bind_number(db, statement, 9, db->seq + 1);
+    tw__store_bind_number(db, statement, 9, db->revision + 1);
     error = tw__store_db_run(db, statement, "answer");
     job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
-    db->seq += job->renumbered;
+    db->revision += job->renumbered;
     return error;
 }
 
@@ -111,12 +111,12 @@ static int bury_period(struct tw__store_db *db, const struct tw__store_job *job,
         if (statement == NULL)
             return error;
         tw__store_bind_blob(db, statement, 8, id, size);
-        tw__store_bind_number(db, statement, 9, db->seq + 1);
+        tw__store_bind_number(db, statement, 9, db->revision + 1);
         error = tw__store_db_run(db, statement, "bury a period");
         if (error == 0 && sqlite3_changes(db->db) > 0)
             break;
     }
-    db->seq += error == 0;
+    db->revision += error == 0;
     return error;
 }
 
@@ -308,10 +308,10 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
 static int end_old_attempts(struct tw__store_db *db, uint64_t run, uint64_t now_ms,
                             struct tw__store_lapses *lapses)
 {
-    const uint64_t numbers[] = {run, tw__store_place(db, now_ms, now_ms), db->seq};
+    const uint64_t numbers[] = {run, tw__store_place(db, now_ms, now_ms), db->revision};
     int error = tw__store_db_write(db, TW__STORE_END_ALL_REPLACED, "end attempts", numbers, 3);
     uint64_t ended = error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
-    db->seq += ended;
+    db->revision += ended;
     lapses->count += ended;
     return error;
 }
@@ -436,7 +436,7 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
         return error;
     while (tw__store_db_next(db, row, "write tw_meta", &error)) {
         uint64_t run = (uint64_t)sqlite3_column_int64(row, 0);
-        count->seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored, db->backs};
+        count->seen = (struct tw__store_seen){db->revision, run, db->changes, db->restored, db->backs};
     }
     count->until_ms = tw_store_now() + TW__STORE_ALIVE_MS;
     if (error == 0)
@@ -464,8 +464,8 @@ static int write_turn(struct tw__store_db *db, const struct tw__store_batch *bat
     static const char doing[] = "pass over a period";
     const struct tw__task_turn *turn = &claim->turn;
     if (turn->ends)
-        return tw__store_db_write(db, TW__STORE_REMOVE, doing, &claim->entry->seq, 1);
-    const uint64_t numbers[] = {claim->entry->seq, ++db->seq, turn->due,
+        return tw__store_db_write(db, TW__STORE_REMOVE, doing, &claim->entry->revision, 1);
+    const uint64_t numbers[] = {claim->entry->revision, ++db->revision, turn->due,
                                 tw__store_place(db, turn->due, batch->now_ms)};
     return tw__store_db_write(db, TW__STORE_ANEW, doing, numbers, 4);
 }
@@ -519,7 +519,8 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
 static int put_behind(struct tw__store_db *db, const struct tw__store_claim *claim,
                       const struct tw__store_job *job)
 {
-    const uint64_t numbers[] = {claim->entry->seq, ++db->seq, job->run, job->job.token, job->job.attempt};
+    const uint64_t numbers[] = {claim->entry->revision, ++db->revision, job->run, job->job.token,
+                                job->job.attempt};
     return tw__store_db_write(db, TW__STORE_STAND_BEHIND, "claim", numbers, 5);
 }
 
@@ -552,11 +553,11 @@ static void tell_damage(struct tw__store_batch *batch, const struct tw__store_cl
         snprintf(reason, sizeof reason, "id is %s of %d bytes: expected a blob of 1 to %d", type,
                  sqlite3_column_bytes(row, 2), TW_STORE_ANY_ID_MAX);
     batch->full = true;
-    batch->damaged = claim->entry->seq;
+    batch->damaged = claim->entry->revision;
     tw__store_show(queue, sizeof queue, claim->entry->queue->name, strlen(claim->entry->queue->name));
     snprintf(batch->damage, sizeof batch->damage,
              "queue '%s': the row %" PRIu64 " of tw_task is damaged, and its task is not called: %s;"
-             " DELETE FROM tw_task WHERE seq = %" PRIu64 " removes it",
+             " DELETE FROM tw_task WHERE revision = %" PRIu64 " removes it",
              queue, batch->damaged, reason, batch->damaged);
 }
 
@@ -579,7 +580,7 @@ static void begin_attempt(const struct tw__store_db *db, struct tw__store_batch 
     struct tw__store_job *job = claim->job;
     job->place_ms = claim->place_ms;
     job->run = db->run;
-    job->job.token = batch->token + TW__STORE_STEP(claim->entry->seq);
+    job->job.token = batch->token + TW__STORE_STEP(claim->entry->revision);
     batch->room -= job->size < batch->room ? job->size : batch->room;
     batch->idle = false;
     batch->called++;
@@ -615,7 +616,7 @@ static int make_claims(struct tw__store_db *db, struct tw__store_batch *batch, s
     if (row == NULL)
         return error;
     for (size_t i = 0; i < n; i++) {
-        tw__store_bind_number(db, row, at++, claims[i].entry->seq);
+        tw__store_bind_number(db, row, at++, claims[i].entry->revision);
         tw__store_bind_text(db, row, at++, claims[i].entry->queue->name);
         tw__store_bind_number(db, row, at++, i);
     }
@@ -645,8 +646,8 @@ static int make_all_claims(struct tw__store_db *db, struct tw__store_batch *batc
 static int write_claim(struct tw__store_db *db, const struct tw__store_claim *claim)
 {
     const struct tw__store_job *job = claim->job;
-    const uint64_t numbers[] = {claim->entry->seq, job->run,       job->job.token,
-                                claim->turn.due,   claim->next_ms, claim->turn.missed_periods};
+    const uint64_t numbers[] = {claim->entry->revision, job->run,       job->job.token,
+                                claim->turn.due,        claim->next_ms, claim->turn.missed_periods};
     return tw__store_db_write(db, TW__STORE_CLAIM, "claim", numbers, 6);
 }
 
@@ -667,7 +668,7 @@ static int write_claims(struct tw__store_db *db, const struct tw__store_batch *b
             continue;
         }
         alike[n] = claim;
-        numbers[BEFORE + n++] = claim->entry->seq;
+        numbers[BEFORE + n++] = claim->entry->revision;
         if (n == TW__STORE_MANY) {
             error = tw__store_db_write(db, TW__STORE_CLAIM_MANY, "claim", numbers, BEFORE + TW__STORE_MANY);
             n = 0;

@@ -52,12 +52,12 @@ static int set_sync(struct tw__store_db *db, bool full)
 static int begin_writing(struct tw__store_db *db)
 {
     int error = tw__store_db_begin(db, TW__STORE_BEGIN);
-    return error == 0 ? tw__store_db_begin_seq(db) : error;
+    return error == 0 ? tw__store_db_begin_revisions(db) : error;
 }
 
 static int commit_all(struct tw__store_db *db)
 {
-    int error = tw__store_db_end_seq(db);
+    int error = tw__store_db_end_revisions(db);
     return error == 0 ? tw__store_db_do(db, TW__STORE_COMMIT, "commit") : error;
 }
 

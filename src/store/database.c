@@ -41,7 +41,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-static const uint64_t SEQ_END = UINT64_C(1) << 62;
+static const uint64_t REVISION_END = UINT64_C(1) << 62;
 enum { RANDOM_BITS = 20, RANDOM_MASK = (1 << RANDOM_BITS) - 1 }; /* of `changes` */
 
 static const char *const sql_of[] = {
@@ -564,17 +564,17 @@ static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
     uint64_t most = (uint64_t)sqlite3_column_int64(meta, 5);
     if (sqlite3_column_type(meta, 0) != SQLITE_INTEGER || sqlite3_column_int64(meta, 0) != TW__STORE_FORMAT)
         return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta is of another format");
-    db->seq = db->written_seq = (uint64_t)sqlite3_column_int64(meta, 1);
+    db->revision = db->written_revision = (uint64_t)sqlite3_column_int64(meta, 1);
     db->run = (uint64_t)sqlite3_column_int64(meta, 2);
     db->changes = (uint64_t)sqlite3_column_int64(meta, 3);
     db->restored = (uint64_t)sqlite3_column_int64(meta, 4);
     db->clock_ms = (uint64_t)sqlite3_column_int64(meta, 6);
     db->backs = (uint64_t)sqlite3_column_int64(meta, 12);
     read_defaults(db, meta);
-    db->seq = most > db->seq ? most : db->seq;
-    if (db->seq >= SEQ_END)
-        return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: seq is %" PRIu64 ": expected a number below 2^62",
-                                   db->seq);
+    db->revision = most > db->revision ? most : db->revision;
+    if (db->revision >= REVISION_END)
+        return tw__store_db_refuse(
+            db, TW_ECORRUPT, "tw_meta: revision is %" PRIu64 ": expected a number below 2^62", db->revision);
     return 0;
 }
 
@@ -596,7 +596,7 @@ int tw__store_db_read_meta(struct tw__store_db *db)
     return error;
 }
 
-int tw__store_db_begin_seq(struct tw__store_db *db)
+int tw__store_db_begin_revisions(struct tw__store_db *db)
 {
     db->ahead = TW__STORE_AHEAD_UNKNOWN;
     db->rows = sqlite3_total_changes(db->db);
@@ -616,13 +616,13 @@ uint64_t tw__store_db_next_changes(struct tw__store_db *db)
 
 int tw__store_db_write_meta(struct tw__store_db *db)
 {
-    const uint64_t numbers[] = {db->seq, tw__store_db_next_changes(db), db->clock_ms};
+    const uint64_t numbers[] = {db->revision, tw__store_db_next_changes(db), db->clock_ms};
     return tw__store_db_write(db, TW__STORE_SET_META, "write tw_meta", numbers, 3);
 }
 
-int tw__store_db_end_seq(struct tw__store_db *db)
+int tw__store_db_end_revisions(struct tw__store_db *db)
 {
-    if (db->seq == db->written_seq && db->rows == sqlite3_total_changes(db->db))
+    if (db->revision == db->written_revision && db->rows == sqlite3_total_changes(db->db))
         return 0;
     return tw__store_db_write_meta(db);
 }
@@ -643,5 +643,5 @@ int tw__store_db_lapse(struct tw__store_db *db, const char *queue, const void *i
 bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen)
 {
     bool fewer = db->changes != seen->changes && db->changes >> RANDOM_BITS <= seen->changes >> RANDOM_BITS;
-    return fewer || db->seq < seen->seq || db->run != seen->run || db->restored != seen->restored;
+    return fewer || db->revision < seen->revision || db->run != seen->run || db->restored != seen->restored;
 }

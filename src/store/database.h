@@ -21,37 +21,36 @@
     X(SAVEPOINT, "SAVEPOINT tw")                                                                               \
     X(ROLLBACK_TO, "ROLLBACK TO tw")                                                                           \
     X(RELEASE, "RELEASE tw")                                                                                   \
-    X(META, "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task), clock_ms,"           \
+    X(META, "SELECT format, revision, run, changes, restored, (SELECT max(revision) FROM $tw_task), clock_ms," \
             " " TW__STORE_WAITS ", backs FROM $tw_meta")                                                       \
-    X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")                  \
+    X(SET_META, "UPDATE $tw_meta SET revision = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")             \
     X(SET_UNTIL, "UPDATE $tw_meta SET until_ms = ?1 WHERE format = 1")                                         \
-    X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
+    X(LOCK, "UPDATE $tw_meta SET revision = revision")                                                         \
     X(FIND, "SELECT due_ms, dead_ms," TW__STORE_LEASED ", replaced, every_ms," TW__STORE_HELD                  \
             "," TW__STORE_HELD " AND place_ms <= (SELECT clock FROM $tw_clock)"                                \
             " FROM $tw_task WHERE queue = ?1 AND id = ?2")                                                     \
     X(PUT,                                                                                                     \
-      "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, "                      \
+      "INSERT INTO $tw_task(revision, queue, id, due_ms, next_ms, place_ms, every_ms, times, "                 \
       "missed, " TW__STORE_WAITS ", max_late_ms, payload)"                                                     \
       " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?13 / 100.0, ?14, ?15, ?12, ?10)" TW__STORE_OVER) \
-    X(PUT_PLAIN, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, payload)"                    \
+    X(PUT_PLAIN, "INSERT INTO $tw_task(revision, queue, id, due_ms, next_ms, place_ms, payload)"               \
                  " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?10)" TW__STORE_OVER)                                      \
-    X(PUT_NEW, "INSERT OR FAIL INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, payload)"              \
+    X(PUT_NEW, "INSERT OR FAIL INTO $tw_task(revision, queue, id, due_ms, next_ms, place_ms, payload)"         \
                " SELECT column1, ?1, column2, column3, column3, column4, column5"                              \
                " FROM (VALUES " TW__STORE_TASK_8 ", " TW__STORE_TASK_8 ", " TW__STORE_TASK_8                   \
                ", " TW__STORE_TASK_8 ") WHERE true ON CONFLICT (queue, id) DO NOTHING")                        \
     X(RENEW, "UPDATE $tw_task SET" TW__STORE_OPTIONS                                                           \
              ", missed_periods = CASE ?5 WHEN 0 THEN 0 ELSE missed_periods * every_ms / ?5 END"                \
              " WHERE queue = ?2 AND id = ?3")                                                                  \
-    X(MOVE,                                                                                                    \
-      "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0," TW__STORE_REPLACE \
-      ", lapses = 0, missed_periods = 0, error = NULL WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL"        \
-      " AND (replaced = 0 OR run > 0)")                                                                        \
+    X(MOVE, "UPDATE $tw_task SET revision = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5," TW__STORE_REPLACE   \
+            ", attempt = 0, lapses = 0, missed_periods = 0, error = NULL"                                      \
+            " WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL AND (replaced = 0 OR run > 0)")                 \
     X(MOVE_BEHIND,                                                                                             \
-      "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4,"                                               \
+      "UPDATE $tw_task SET revision = ?3, due_ms = ?4, next_ms = ?4,"                                          \
       " replaced = max(replaced, attempt), attempt = 0, lapses = 0, missed_periods = 0, error = NULL"          \
       " WHERE queue = ?1 AND id = ?2 AND" TW__STORE_HELD)                                                      \
     X(CANCEL_LEASE, "DELETE FROM $tw_lease WHERE queue = ?1 AND id = ?2")                                      \
-    X(LAPSE, "INSERT INTO $tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM $tw__over"          \
+    X(LAPSE, "INSERT INTO $tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM $tw__over"     \
              " WHERE queue = ?1 AND id = ?2")                                                                  \
     X(IS_OVER, "SELECT 1 FROM $tw__over WHERE queue = ?1 AND id = ?2")                                         \
     X(RAN_OUT, "SELECT queue, id FROM $tw_lease INDEXED BY tw_lease_end WHERE end_ms <= ?1"                    \
@@ -59,32 +58,34 @@
     X(FIRST_END, "SELECT end_ms FROM $tw_lease INDEXED BY tw_lease_end WHERE end_ms < 4611686018427387904"     \
                  " ORDER BY end_ms LIMIT 1")                                                                   \
     X(END_REPLACED,                                                                                            \
-      "UPDATE $tw_task SET seq = ?9, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"            \
+      "UPDATE $tw_task SET revision = ?9, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"       \
       " place_ms = max(place_ms, ?2)"                                                                          \
       " WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7 AND replaced > 0")                            \
     X(END_ALL_REPLACED,                                                                                        \
-      "UPDATE $tw_task SET seq = ?3 + old.n, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"    \
-      " place_ms = max(place_ms, ?2) FROM (SELECT seq, row_number() OVER (ORDER BY run, seq) AS n"             \
+      "UPDATE $tw_task SET revision = ?3 + old.n, replaced = 0, run = 0, token = 0,"                           \
+      " next_ms = max(next_ms, ?2), place_ms = max(place_ms, ?2)"                                              \
+      " FROM (SELECT revision, row_number() OVER (ORDER BY run, revision) AS n"                                \
       " FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1 AND replaced > 0) AS old"                  \
-      " WHERE tw_task.seq = old.seq")                                                                          \
+      " WHERE tw_task.revision = old.revision")                                                                \
     X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 AND run = 0 AND replaced = 0")                \
     X(CANCEL_TAKEN, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                        \
                     " RETURNING CASE WHEN" TW__STORE_LEASED " THEN 1 ELSE 0 END")                              \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
       "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
-      " AND place_ms >= ?2 AND place_ms <= ?3 ORDER BY place_ms, seq")                                         \
+      " AND place_ms >= ?2 AND place_ms <= ?3 ORDER BY place_ms, revision")                                    \
     X(SCAN_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
-                " AND dead_ms IS NULL AND place_ms = ?2 AND seq > ?3 ORDER BY seq")                            \
+                " AND dead_ms IS NULL AND place_ms = ?2 AND revision > ?3 ORDER BY revision")                  \
     X(SCAN_DEAD, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"              \
-                 " AND dead_ms IS NOT NULL AND dead_ms >= ?2 AND dead_ms <= ?3 ORDER BY dead_ms, seq")         \
+                 " AND dead_ms IS NOT NULL AND dead_ms >= ?2 AND dead_ms <= ?3 ORDER BY dead_ms, revision")    \
     X(SCAN_DEAD_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"          \
-                     " AND dead_ms = ?2 AND seq > ?3 ORDER BY seq")                                            \
-    X(SCAN_ALL, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue >= ''"             \
-                " AND dead_ms IS NULL AND place_ms >= ?2 AND place_ms <= ?3 ORDER BY queue, place_ms, seq")    \
+                     " AND dead_ms = ?2 AND revision > ?3 ORDER BY revision")                                  \
+    X(SCAN_ALL,                                                                                                \
+      "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue >= ''"                       \
+      " AND dead_ms IS NULL AND place_ms >= ?2 AND place_ms <= ?3 ORDER BY queue, place_ms, revision")         \
     X(SCAN_ALL_DEAD, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue >= ''"         \
                      " AND dead_ms IS NOT NULL AND dead_ms >= ?2 AND dead_ms <= ?3"                            \
-                     " ORDER BY queue, dead_ms, seq")                                                          \
+                     " ORDER BY queue, dead_ms, revision")                                                     \
     X(QUEUE_AFTER, "SELECT min(name) FROM (SELECT min(queue) AS name FROM $tw_task WHERE queue > ?1"           \
                    " UNION ALL SELECT min(name) FROM $tw_queue WHERE name > ?1 AND paused <> 0)")              \
     X(COUNT, "SELECT count(*) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")         \
@@ -115,39 +116,44 @@
     X(LEASED_AHEAD,                                                                                            \
       "SELECT EXISTS (SELECT 1 FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND dead_ms IS NULL"              \
       " AND replaced = 0 AND place_ms > ?1)")                                                                  \
-    X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
+    X(REMOVE, "DELETE FROM $tw_task WHERE revision = ?1")                                                      \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
     X(SCHEMA_VERSION, "PRAGMA $schema_version")                                                                \
-    X(LOAD, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"      \
-            " AND replaced = 0 AND place_ms > ?2 AND place_ms <= ?3 ORDER BY place_ms, seq LIMIT ?4")          \
-    X(LOAD_TIE, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"  \
-                " AND replaced = 0 AND place_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                      \
+    X(LOAD, "SELECT revision, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL" \
+            " AND replaced = 0 AND place_ms > ?2 AND place_ms <= ?3 ORDER BY place_ms, revision LIMIT ?4")     \
+    X(LOAD_TIE,                                                                                                \
+      "SELECT revision, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
+      " AND replaced = 0 AND place_ms = ?2 AND revision > ?3 ORDER BY revision LIMIT ?4")                      \
     X(SWEEP,                                                                                                   \
-      "SELECT queue, place_ms, seq FROM $tw_task INDEXED BY tw_order WHERE dead_ms IS NULL AND queue > ?1"     \
-      " AND replaced = 0 AND place_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, place_ms, seq")            \
-    X(NEWS, "SELECT seq, place_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL"         \
-            " AND replaced = 0 ORDER BY seq")                                                                  \
+      "SELECT queue, place_ms, revision FROM $tw_task INDEXED BY tw_order WHERE dead_ms IS NULL AND queue > "  \
+      "?1"                                                                                                     \
+      " AND replaced = 0 AND place_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, place_ms, revision")       \
+    X(NEWS,                                                                                                    \
+      "SELECT revision, place_ms, queue FROM $tw_task NOT INDEXED WHERE revision > ?1 AND dead_ms IS NULL"     \
+      " AND replaced = 0 ORDER BY revision")                                                                   \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS ", ?3 FROM $tw_task NOT INDEXED"                                  \
-                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0")                        \
+                 " WHERE revision = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0")                   \
     X(CLAIM_ROWS,                                                                                              \
-      "SELECT " TW__STORE_COLUMNS ", column3 FROM (VALUES " TW__STORE_NAMED_SEQS ") CROSS JOIN $tw_task"       \
-      " NOT INDEXED ON seq = column1 AND queue = column2 WHERE dead_ms IS NULL AND replaced = 0")              \
+      "SELECT " TW__STORE_COLUMNS ", column3 FROM (VALUES " TW__STORE_NAMED_REVISIONS ") CROSS JOIN $tw_task"  \
+      " NOT INDEXED ON revision = column1 AND queue = column2 WHERE dead_ms IS NULL AND replaced = 0")         \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6 OR format <> 1)")        \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2, token = ?3,"                                \
-             " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE seq = ?1")                                 \
+             " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE revision = ?1")                            \
     X(CLAIM_MANY,                                                                                              \
       "UPDATE OR FAIL $tw_task NOT INDEXED SET attempt = attempt + 1, run = ?1,"                               \
-      " token = ?2 + " TW__STORE_TEXT_OF(TW__STORE_STEP(seq)) " WHERE seq IN (" TW__STORE_SEQS ")")            \
-    X(STAND_BEHIND, "UPDATE $tw_task SET seq = ?2, run = ?3, token = ?4, replaced = ?5 WHERE seq = ?1")        \
+      " token = ?2 + " TW__STORE_TEXT_OF(TW__STORE_STEP(revision)) " WHERE revision IN (" TW__STORE_REVISIONS  \
+                                                                   ")")                                        \
+    X(STAND_BEHIND,                                                                                            \
+      "UPDATE $tw_task SET revision = ?2, run = ?3, token = ?4, replaced = ?5 WHERE revision = ?1")            \
     X(PLACE_AGAIN, "INSERT INTO $tw__again(clock) VALUES (?1)")                                                \
     X(LAPSED, "UPDATE $tw_task INDEXED BY tw_run SET lapses = lapses + 1 WHERE run > 0 AND run <> ?1"          \
               " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE                                          \
               " RETURNING " TW__STORE_COLUMNS_WITH("NULL, NULL") ", token")                                    \
-    X(BURY_PERIOD, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, "         \
+    X(BURY_PERIOD, "INSERT INTO $tw_task(revision, queue, id, due_ms, next_ms, place_ms, attempt, lapses, "    \
                    "dead_ms, " TW__STORE_WAITS                                                                 \
                    ", max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms,"           \
                    " attempt, lapses, ?2, " TW__STORE_WAITS                                                    \
@@ -155,41 +161,41 @@
                    " ON CONFLICT (queue, id) DO NOTHING")                                                      \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(DONE_MANY,                                                                                               \
-      "DELETE FROM $tw_task NOT INDEXED WHERE queue = ?1 AND run = ?2"                                         \
-      " AND token = ?3 + " TW__STORE_TEXT_OF(TW__STORE_STEP(seq)) " AND seq IN (" TW__STORE_SEQS ")")          \
+      "DELETE FROM $tw_task NOT INDEXED WHERE queue = ?1 AND run = ?2 AND token = ?3 + " TW__STORE_TEXT_OF(    \
+          TW__STORE_STEP(revision)) " AND revision IN (" TW__STORE_REVISIONS ")")                              \
     X(KEEP, "UPDATE $tw_task SET run = ?2 WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"            \
-            " AND (seq = ?1 OR replaced > 0)")                                                                 \
+            " AND (revision = ?1 OR replaced > 0)")                                                            \
     X(OPTIONS_OF, "SELECT " TW__STORE_WAITS                                                                    \
                   ", every_ms, times, missed_periods FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)              \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0,"                       \
             " next_ms = min(next_ms, ?2), place_ms = min(place_ms, ?2),"                                       \
             " missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)           \
     X(BACK_AT,                                                                                                 \
-      "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, attempt = attempt - 1, run = 0," \
-      " token = 0, missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)      \
+      "UPDATE $tw_task NOT INDEXED SET revision = ?9, next_ms = ?2, place_ms = ?8, attempt = attempt - 1,"     \
+      " run = 0, token = 0,"                                                                                   \
+      " missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)                 \
     X(AGAIN,                                                                                                   \
-      "UPDATE $tw_task NOT INDEXED SET seq = ?9, due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0,"       \
+      "UPDATE $tw_task NOT INDEXED SET revision = ?9, due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0,"  \
       " lapses = 0, missed_periods = 0, run = 0, token = 0,"                                                   \
       " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                             \
-    X(RETRY, "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, run = 0, token = 0,"      \
+    X(RETRY, "UPDATE $tw_task NOT INDEXED SET revision = ?9, next_ms = ?2, place_ms = ?8, run = 0, token = 0," \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
     X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, token = 0, error = ?3" TW__STORE_OF_JOB)   \
     X(FIND_DEAD,                                                                                               \
-      "SELECT seq, length(payload) FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NOT NULL"         \
+      "SELECT revision, length(payload) FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NOT NULL"    \
       " AND dead_ms < ?2")                                                                                     \
-    X(DEAD,                                                                                                    \
-      "SELECT seq, length(payload) FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"  \
-      " AND dead_ms < ?2 ORDER BY dead_ms, seq LIMIT ?3")                                                      \
+    X(DEAD, "SELECT revision, length(payload) FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"               \
+            " AND dead_ms IS NOT NULL AND dead_ms < ?2 ORDER BY dead_ms, revision LIMIT ?3")                   \
     X(FIND_WAITING,                                                                                            \
-      "SELECT seq, length(payload) FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NULL"             \
+      "SELECT revision, length(payload) FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NULL"        \
       " AND next_ms > ?2 AND replaced = 0" TW__STORE_NOT_LEASED)                                               \
-    X(WAITING,                                                                                                 \
-      "SELECT seq, length(payload) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"     \
-      " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2" TW__STORE_NOT_LEASED                              \
-      " ORDER BY place_ms, seq LIMIT ?3")                                                                      \
-    X(PROMOTE, "UPDATE $tw_task SET seq = ?2, next_ms = ?3, place_ms = ?4 WHERE seq = ?1")                     \
-    X(ANEW, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = 0," \
-            " missed_periods = 0, run = 0, dead_ms = NULL, error = NULL WHERE seq = ?1")                       \
+    X(WAITING, "SELECT revision, length(payload) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"           \
+               " AND dead_ms IS NULL AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2" TW__STORE_NOT_LEASED \
+               " ORDER BY place_ms, revision LIMIT ?3")                                                        \
+    X(PROMOTE, "UPDATE $tw_task SET revision = ?2, next_ms = ?3, place_ms = ?4 WHERE revision = ?1")           \
+    X(ANEW,                                                                                                    \
+      "UPDATE $tw_task SET revision = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = 0,"  \
+      " missed_periods = 0, run = 0, dead_ms = NULL, error = NULL WHERE revision = ?1")                        \
     X(MARK, "UPDATE $tw_meta SET restored = (random() & 4611686018427387903) | 1")                             \
     X(UNMARK, "UPDATE $tw_meta SET restored = random() & 4611686018427387902")                                 \
     X(IS_PAUSED, "SELECT count(*) FROM $tw_queue WHERE name = ?1 AND paused <> 0")                             \
@@ -207,17 +213,18 @@ enum { TW__STORE_NEW = 32 };
  * division of the token. The steps of neighbours have no pattern, so tasks that fail together spread as by
  * chance. (Rejected: the number of the row as its step: then these tasks are due again within milliseconds. A
  * multiple of it: then they are so with one wait in a hundred.) */
-#define TW__STORE_STEP(seq) (((seq)&1048575) * ((((seq)&1048575) * 648053) & 1048575) * 2718281)
+#define TW__STORE_STEP(revision) (((revision)&1048575) * ((((revision)&1048575) * 648053) & 1048575) * 2718281)
 #define TW__STORE_TEXT_OF(expanded) TW__STORE_TEXT(expanded)
 #define TW__STORE_TEXT(words) #words
 
 /* The numbers of the tasks of CLAIM_MANY and DONE_MANY. */
-#define TW__STORE_SEQS TW__STORE_SEQS_8 ", " TW__STORE_SEQS_8 ", " TW__STORE_SEQS_8 ", " TW__STORE_SEQS_8
-#define TW__STORE_SEQS_8 "?, ?, ?, ?, ?, ?, ?, ?"
+#define TW__STORE_REVISIONS                                                                                    \
+    TW__STORE_REVISIONS_8 ", " TW__STORE_REVISIONS_8 ", " TW__STORE_REVISIONS_8 ", " TW__STORE_REVISIONS_8
+#define TW__STORE_REVISIONS_8 "?, ?, ?, ?, ?, ?, ?, ?"
 enum { TW__STORE_MANY = 32 };
 
 /* The same with their queues and the numbers of their claims, for CLAIM_ROWS. */
-#define TW__STORE_NAMED_SEQS                                                                                   \
+#define TW__STORE_NAMED_REVISIONS                                                                              \
     TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8
 #define TW__STORE_NAMED_8                                                                                      \
     "(?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?)"
@@ -253,12 +260,12 @@ enum { TW__STORE_MANY = 32 };
 #define TW__STORE_FIRST(queue, now)                                                                            \
     "(SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = " queue                                   \
     " AND dead_ms IS NULL AND replaced = 0 AND place_ms > " now " AND next_ms > " now TW__STORE_NOT_LEASED     \
-    " ORDER BY place_ms, seq LIMIT 1)"
+    " ORDER BY place_ms, revision LIMIT 1)"
 
 /* A put of a task that is there makes its row the new task, with all its options: `excluded` is the row that a
  * new task would have. If a program has the task, nothing happens, and change.c goes on. */
 #define TW__STORE_OVER                                                                                         \
-    " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                     \
+    " ON CONFLICT (queue, id) DO UPDATE SET revision = excluded.revision, due_ms = excluded.due_ms,"           \
     " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE    \
     ", missed_periods = 0, dead_ms = NULL, error = NULL, every_ms = excluded.every_ms,"                        \
     " times = excluded.times, missed = excluded.missed, tries = excluded.tries,"                               \
@@ -275,12 +282,12 @@ enum { TW__STORE_MANY = 32 };
 
 /* The same, with something else in the place of the error and the payload. */
 #define TW__STORE_COLUMNS_WITH(texts)                                                                          \
-    "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, " texts        \
+    "revision, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, " texts   \
     ", next_ms, lapses, place_ms, missed_periods, replaced, max_late_ms, factor, backoff_max_ms, jitter"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * of the same task, which has another token. tw__store_job_bind() binds these numbers. */
-#define TW__STORE_OF_JOB " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"
+#define TW__STORE_OF_JOB " WHERE revision = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"
 
 enum tw__store_statement {
 #define TW__STORE_NAME(name, sql) TW__STORE_##name,
@@ -304,7 +311,7 @@ struct tw__store_files {
 
 /* The numbers of tw_meta, as a transaction has found them. */
 struct tw__store_seen {
-    uint64_t seq, run, changes, restored, backs;
+    uint64_t revision, run, changes, restored, backs;
 };
 
 /* Whether a task that is ready or leased may have a place that lies ahead. */
@@ -315,19 +322,19 @@ struct tw__store_db {
     struct tw__store_files files;
     const char *schema; /* not quoted */
     sqlite3_stmt *statement[TW__STORE_STATEMENTS];
-    int bound;                            /* the first error of binding the present statement */
-    uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
-    uint64_t backs;                       /* of tw_meta: tasks that programs have given back */
-    uint64_t clock_ms;                    /* of tw_meta, and since: as schema.sql says */
-    struct tw__task_retry retry;          /* of tw_meta: for tasks that leave an option out */
-    uint64_t written_seq;                 /* what tw_meta has */
-    uint64_t next_changes;                /* tw__store_db_next_changes(); 0: nobody has asked yet */
-    uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
-    int rows;                             /* sqlite3_total_changes() when the transaction began */
-    bool has_read;                        /* the transaction of the caller had read before the call */
-    enum tw__store_ahead ahead;           /* what tw_store_forecast() has found out in the transaction */
-    bool shared;                          /* several threads have their works in the present transaction */
-    char *message;                        /* of the last error */
+    int bound;                                 /* the first error of binding the present statement */
+    uint64_t revision, run, changes, restored; /* of tw_meta, when the transaction began; revision: and since */
+    uint64_t backs;                            /* of tw_meta: tasks that programs have given back */
+    uint64_t clock_ms;                         /* of tw_meta, and since: as schema.sql says */
+    struct tw__task_retry retry;               /* of tw_meta: for tasks that leave an option out */
+    uint64_t written_revision;                 /* what tw_meta has */
+    uint64_t next_changes;                     /* tw__store_db_next_changes(); 0: nobody has asked yet */
+    uint64_t busy_ms;           /* how long it waits for a lock; 0: it is the caller's connection */
+    int rows;                   /* sqlite3_total_changes() when the transaction began */
+    bool has_read;              /* the transaction of the caller had read before the call */
+    enum tw__store_ahead ahead; /* what tw_store_forecast() has found out in the transaction */
+    bool shared;                /* several threads have their works in the present transaction */
+    char *message;              /* of the last error */
     size_t size;
 };
 
@@ -406,11 +413,11 @@ int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doin
  * message that says so; else `error`, with the message that it has. */
 int tw__store_db_explain(struct tw__store_db *db, int error);
 
-/* Reads tw_meta at the beginning of a transaction, and at the end, if it has changed a row, writes its seq and
- * raises its `changes`. The tables may be none of this format, also because another file was restored into this
- * one: TW_EFORMAT. */
-int tw__store_db_begin_seq(struct tw__store_db *db);
-int tw__store_db_end_seq(struct tw__store_db *db);
+/* Reads tw_meta at the beginning of a transaction, and at the end, if it has changed a row, writes its revision
+ * and raises its `changes`. The tables may be none of this format, also because another file was restored into
+ * this one: TW_EFORMAT. */
+int tw__store_db_begin_revisions(struct tw__store_db *db);
+int tw__store_db_end_revisions(struct tw__store_db *db);
 
 /* Statements of schema.sql draw their numbers from tw_meta. It is written before them, and read afterwards.
  * Returns: 0 or an error. */

@@ -114,11 +114,11 @@ struct picked {
 };
 
 /* Replays, removes or promotes one task. */
-static int treat(struct tw__store_db *db, const struct picked *picked, uint64_t seq)
+static int treat(struct tw__store_db *db, const struct picked *picked, uint64_t revision)
 {
     if (picked->deed == PURGE)
-        return tw__store_db_write(db, TW__STORE_REMOVE, "purge", &seq, 1);
-    const uint64_t numbers[] = {seq, ++db->seq, picked->due_ms,
+        return tw__store_db_write(db, TW__STORE_REMOVE, "purge", &revision, 1);
+    const uint64_t numbers[] = {revision, ++db->revision, picked->due_ms,
                                 tw__store_place(db, picked->due_ms, tw_store_now())};
     return picked->deed == REPLAY ? tw__store_db_write(db, TW__STORE_ANEW, "replay", numbers, 4)
                                   : tw__store_db_write(db, TW__STORE_PROMOTE, "promote", numbers, 4);

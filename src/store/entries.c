@@ -32,10 +32,10 @@ static bool more_entries(struct tw__store_window *window)
 }
 
 /* Whether an entry with this number is taken. */
-static bool is_taken(const struct tw__store_window *window, uint64_t seq)
+static bool is_taken(const struct tw__store_window *window, uint64_t revision)
 {
-    const struct tw__store_entry *entry = window->taken[seq & window->taken_mask];
-    while (entry != NULL && entry->seq != seq)
+    const struct tw__store_entry *entry = window->taken[revision & window->taken_mask];
+    while (entry != NULL && entry->revision != revision)
         entry = entry->next_taken;
     return entry != NULL;
 }
@@ -67,11 +67,11 @@ bool tw__store_is_overfull(const struct tw__store_window *window)
 }
 
 bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,
-                         uint64_t place_ms, uint64_t seq)
+                         uint64_t place_ms, uint64_t revision)
 {
     if (queue == NULL || queue->whole)
         return place_ms <= window->horizon_ms;
-    return tw__store_is_up_to(place_ms, seq, queue->horizon);
+    return tw__store_is_up_to(place_ms, revision, queue->horizon);
 }
 
 /* Mostly an entry stands behind all others, or before all others if it was taken and comes back. So its place
@@ -101,17 +101,17 @@ void tw__store_entry_file(struct tw__store_window *window, struct tw__store_entr
         tw_wheel_add_at(window->wheel, &entry->timer, entry->place_ms);
 }
 
-int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
+int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t revision,
                         uint64_t place_ms)
 {
-    if (is_taken(window, seq))
+    if (is_taken(window, revision))
         return 0;
     if (tw__list_empty(&window->free) && !more_entries(window))
         return tw__store_db_refuse(&window->db, TW_ENOMEM, "no memory");
     struct tw__store_entry *entry = tw__store_entry_linked(window->free.next);
     tw__list_remove(&entry->link);
     entry->queue = queue;
-    entry->seq = seq;
+    entry->revision = revision;
     entry->place_ms = place_ms;
     queue->loaded++;
     window->loaded++;

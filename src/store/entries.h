@@ -53,7 +53,7 @@ void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_ent
 void tw__store_entry_file(struct tw__store_window *window, struct tw__store_entry *entry);
 
 /* Files a task, unless a job has it. Returns: 0 or an error. */
-int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
+int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t revision,
                         uint64_t place_ms);
 void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entry *entry);
 
@@ -87,7 +87,7 @@ bool tw__store_is_overfull(const struct tw__store_window *window);
 
 /* Returns whether a task lies within the horizon of its queue. `queue` NULL: it is not known. */
 bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,
-                         uint64_t place_ms, uint64_t seq);
+                         uint64_t place_ms, uint64_t revision);
 
 /* Adds a queue. Returns NULL after it has noted that there is no memory. */
 struct tw__store_queue *tw__store_queue_add(struct tw__store_window *window, const char *name,

@@ -26,10 +26,10 @@ static int file_rows(struct tw__store_window *window, struct tw__store_queue *qu
 {
     int error = 0;
     while (tw__store_db_next(&window->db, statement, "load tasks", &error)) {
-        uint64_t seq = (uint64_t)sqlite3_column_int64(statement, 0);
+        uint64_t revision = (uint64_t)sqlite3_column_int64(statement, 0);
         uint64_t place_ms = (uint64_t)sqlite3_column_int64(statement, 1);
-        error = tw__store_entry_add(window, queue, seq, place_ms);
-        queue->horizon = (struct tw__store_place){place_ms, seq};
+        error = tw__store_entry_add(window, queue, revision, place_ms);
+        queue->horizon = (struct tw__store_place){place_ms, revision};
         ++*rows;
     }
     return error;
@@ -56,8 +56,8 @@ static int load(struct tw__store_window *window, struct tw__store_queue *queue, 
     struct tw__store_place from = queue->horizon;
     uint64_t rows = 0;
     int error = 0;
-    if (from.seq < INT64_MAX)
-        error = load_rows(window, queue, TW__STORE_LOAD_TIE, from.place_ms, from.seq, most, &rows);
+    if (from.revision < INT64_MAX)
+        error = load_rows(window, queue, TW__STORE_LOAD_TIE, from.place_ms, from.revision, most, &rows);
     if (error == 0 && rows < most)
         error = load_rows(window, queue, TW__STORE_LOAD, from.place_ms, window->horizon_ms, most, &rows);
     queue->whole = error == 0 && rows < most;
@@ -82,7 +82,7 @@ void tw__store_horizon_note(struct tw__store_window *window, struct tw__store_qu
     const struct tw__store_place *last = &queue->horizon;
     if (queue->whole || tw__store_waiting_in(queue) > tw__store_share_of(window) / 2)
         return;
-    if (tw__list_empty(&queue->ready) && tw__store_is_up_to(last->place_ms, last->seq, window->fence))
+    if (tw__list_empty(&queue->ready) && tw__store_is_up_to(last->place_ms, last->revision, window->fence))
         window->fence = *last;
     if (queue->hungry)
         return;
@@ -174,7 +174,7 @@ static bool is_of_same_queue(const struct sweep *sweep)
 static int visit_row(struct sweep *sweep)
 {
     uint64_t place_ms = (uint64_t)sqlite3_column_int64(sweep->rows, 1);
-    uint64_t seq = (uint64_t)sqlite3_column_int64(sweep->rows, 2);
+    uint64_t revision = (uint64_t)sqlite3_column_int64(sweep->rows, 2);
     int error = is_of_same_queue(sweep) ? 0 : enter_queue(sweep, place_ms);
     if (error == 0 && place_ms > sweep->window->horizon_ms)
         leave_queue(sweep, true);
@@ -182,8 +182,8 @@ static int visit_row(struct sweep *sweep)
         sweep->passed++;
         return error;
     }
-    error = tw__store_entry_add(sweep->window, sweep->queue, seq, place_ms);
-    sweep->queue->horizon = (struct tw__store_place){place_ms, seq};
+    error = tw__store_entry_add(sweep->window, sweep->queue, revision, place_ms);
+    sweep->queue->horizon = (struct tw__store_place){place_ms, revision};
     if (--sweep->room == 0)
         leave_queue(sweep, false);
     return error;

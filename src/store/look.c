@@ -112,7 +112,7 @@ static int begin_looks(const struct tw_store *store, int *cancelled)
     int error = get_settings(store);
     if (error == 0)
         error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
-    return error == 0 ? tw__store_db_begin_seq(&reader->db) : error;
+    return error == 0 ? tw__store_db_begin_revisions(&reader->db) : error;
 }
 
 /* Returns: `error`, noted for tw_store_message(). */

@@ -71,8 +71,8 @@ static inline bool tw__store_meta_has(sqlite3 *db, const char *schema, const cha
 static inline bool tw__store_meta_is_ours(sqlite3 *db, const char *schema, char **reason)
 {
     static const char *const columns[] = {
-        "seq",     "run",   "changes",    "restored", "clock_ms",       "until_ms", "backs",
-        "dropped", "tries", "backoff_ms", "factor",   "backoff_max_ms", "jitter"};
+        "revision", "run",   "changes",    "restored", "clock_ms",       "until_ms", "backs",
+        "dropped",  "tries", "backoff_ms", "factor",   "backoff_max_ms", "jitter"};
     int code = tw__store_meta_find(db, schema, "format");
     *reason = code == SQLITE_ERROR ? tw__store_meta_refuse_no_format(db, schema) : NULL;
     if (code != SQLITE_OK)

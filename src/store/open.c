@@ -390,7 +390,7 @@ static int add_tables(struct tw__store_db *db)
     if (error == 0)
         error = find_tables(db, &found);
     if (error == 0)
-        error = found ? tw__store_db_begin_seq(db) : make_tables(db);
+        error = found ? tw__store_db_begin_revisions(db) : make_tables(db);
     if (error == 0)
         error = tw__store_db_do(db, TW__STORE_COMMIT, "commit");
     tw__store_db_roll_back(db);
@@ -405,6 +405,6 @@ int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options
     if (error != 0)
         return error;
     if (found)
-        return tw__store_db_begin_seq(db);
+        return tw__store_db_begin_revisions(db);
     return options->flags & TW_STORE_OPEN_EXISTING ? refuse_foreign(db) : add_tables(db);
 }

@@ -12,13 +12,13 @@
 
 /* A place in the order of tasks. */
 struct tw__store_place {
-    uint64_t place_ms, seq;
+    uint64_t place_ms, revision;
 };
 
 /* Returns whether a task comes before another one, or is the same. */
-static inline bool tw__store_is_up_to(uint64_t place_ms, uint64_t seq, struct tw__store_place last)
+static inline bool tw__store_is_up_to(uint64_t place_ms, uint64_t revision, struct tw__store_place last)
 {
-    return place_ms < last.place_ms || (place_ms == last.place_ms && seq <= last.seq);
+    return place_ms < last.place_ms || (place_ms == last.place_ms && revision <= last.revision);
 }
 
 /* The handler of a queue. */
@@ -53,7 +53,7 @@ struct tw__store_entry {
     struct tw__link link; /* in a ready list, or in the list of free entries */
     struct tw__store_queue *queue;
     struct tw__store_entry *next_taken;
-    uint64_t seq;
+    uint64_t revision;
     uint64_t place_ms; /* of the row, or when the window has found it, if that was later */
     bool orphan;       /* taken, and the file has gone back since: its number means nothing any more */
     bool failed;       /* its claim has failed, and was not made since */
@@ -62,7 +62,7 @@ struct tw__store_entry {
 /* The order of tasks. */
 static inline bool tw__store_comes_before(const struct tw__store_entry *a, const struct tw__store_entry *b)
 {
-    return a->place_ms < b->place_ms || (a->place_ms == b->place_ms && a->seq < b->seq);
+    return a->place_ms < b->place_ms || (a->place_ms == b->place_ms && a->revision < b->revision);
 }
 
 /* A heap of queues. See ready.c. */

@@ -116,13 +116,13 @@ static void tell_of_tasks(struct tw__store_runner *runner)
  * told twice. */
 static void tell_of_damage(struct tw__store_runner *runner)
 {
-    uint64_t seq = runner->batch.damaged;
-    if (seq == 0)
+    uint64_t revision = runner->batch.damaged;
+    if (revision == 0)
         return;
     for (size_t i = 0; i < TW__STORE_TOLD; i++)
-        if (runner->told[i] == seq)
+        if (runner->told[i] == revision)
             return;
-    runner->told[runner->told_count++ % TW__STORE_TOLD] = seq;
+    runner->told[runner->told_count++ % TW__STORE_TOLD] = revision;
     give_news(runner, TW_EDAMAGED, runner->batch.damage);
 }
 

@@ -7,7 +7,7 @@
 -- set. They hold for each task that leaves the option out, and are read at each failure.
 CREATE TABLE tw_meta(
     format INTEGER PRIMARY KEY NOT NULL,    -- of these tables
-    seq INTEGER NOT NULL,                   -- the last number that a task got
+    revision INTEGER NOT NULL,                   -- the last number that a task got
     run INTEGER NOT NULL,                   -- counts the runs, restores and marks
     changes INTEGER NOT NULL,
     restored INTEGER NOT NULL,              -- while it is odd, no task is called
@@ -32,11 +32,11 @@ CREATE TABLE tw_meta(
         CONSTRAINT "jitter: expected 0 to 100"
         CHECK (typeof(jitter) = 'integer' AND jitter BETWEEN 0 AND 100)
 );
-INSERT INTO tw_meta(format, seq, run, changes, restored, clock_ms) VALUES (1, 0, 0, 0, 0, 0);
+INSERT INTO tw_meta(format, revision, run, changes, restored, clock_ms) VALUES (1, 0, 0, 0, 0, 0);
 
 -- A row is a task. The payload comes last, so that reading the other columns does not touch its pages.
 CREATE TABLE tw_task(
-    seq INTEGER PRIMARY KEY NOT NULL,       -- the revision: new with each put and move, never used twice
+    revision INTEGER PRIMARY KEY NOT NULL,       -- the revision: new with each put and move, never used twice
     queue TEXT NOT NULL,
     id BLOB NOT NULL,
     due_ms INTEGER NOT NULL,                -- of this period, the same in each attempt; Unix time, UTC
@@ -72,7 +72,7 @@ CREATE TABLE tw_task(
 );
 -- With the last three columns the index alone answers, and the rows stay untouched. The library names the
 -- indexes in its statements, because after ANALYZE SQLite may choose others.
-CREATE INDEX tw_order ON tw_task(queue, place_ms, seq, dead_ms, replaced) WHERE dead_ms IS NULL;
+CREATE INDEX tw_order ON tw_task(queue, place_ms, revision, dead_ms, replaced) WHERE dead_ms IS NULL;
 CREATE INDEX tw_repeat ON tw_task(queue, place_ms) WHERE dead_ms IS NULL AND every_ms > 0;
 CREATE INDEX tw_dead ON tw_task(queue, dead_ms) WHERE dead_ms IS NOT NULL;
 CREATE INDEX tw_run ON tw_task(run) WHERE run > 0;
@@ -106,7 +106,7 @@ CREATE VIEW tw_clock(clock) AS
 -- lease is NULL too if a handler has the task.
 CREATE VIEW tw_look(queue, id, state, due_ms, next_ms, attempt, lapses, replaced, every_ms, times, missed,
         missed_periods, max_late_ms, tries, backoff_ms, factor, backoff_max_ms, jitter, worker, lease_end_ms, dead_ms,
-        seq, place_ms, error, payload) AS
+        revision, place_ms, error, payload) AS
     SELECT queue, id,
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
              WHEN (replaced <> 0 AND run = 0) OR (run <> 0 AND run = (SELECT m.run FROM tw_meta m)) THEN 'leased'
@@ -119,7 +119,7 @@ CREATE VIEW tw_look(queue, id, state, due_ms, next_ms, attempt, lapses, replaced
         coalesce(tries, (SELECT m.tries FROM tw_meta m)), coalesce(backoff_ms, (SELECT m.backoff_ms FROM tw_meta m)),
         coalesce(factor, (SELECT m.factor FROM tw_meta m)),
         coalesce(backoff_max_ms, (SELECT m.backoff_max_ms FROM tw_meta m)),
-        coalesce(jitter, (SELECT m.jitter FROM tw_meta m)), worker, end_ms, dead_ms, seq, place_ms, error, payload
+        coalesce(jitter, (SELECT m.jitter FROM tw_meta m)), worker, end_ms, dead_ms, revision, place_ms, error, payload
     FROM tw_task LEFT JOIN tw_lease USING (queue, id);
 
 -- Attempts. A program takes tasks for a time, the lease, and answers with the token of each. The next seven views
@@ -127,8 +127,8 @@ CREATE VIEW tw_look(queue, id, state, due_ms, next_ms, attempt, lapses, replaced
 
 -- The wait after the failure that comes next, or that a lapse stands for: task/backoff.c in SQL. The factor is in
 -- hundredths. The wait ends to grow at its limit, or with a factor of 1.
-CREATE VIEW tw__wait(seq, wait_ms, jitter) AS
-    SELECT t.seq, (WITH RECURSIVE wait(failures, ms, most, hundredths) AS (
+CREATE VIEW tw__wait(revision, wait_ms, jitter) AS
+    SELECT t.revision, (WITH RECURSIVE wait(failures, ms, most, hundredths) AS (
             SELECT t.attempt - t.lapses, min(coalesce(t.backoff_ms, m.backoff_ms),
                     coalesce(t.backoff_max_ms, m.backoff_max_ms)), coalesce(t.backoff_max_ms, m.backoff_max_ms),
                 CAST(round(coalesce(t.factor, m.factor) * 100) AS INTEGER)
@@ -139,71 +139,74 @@ CREATE VIEW tw__wait(seq, wait_ms, jitter) AS
     FROM tw_task t, tw_meta m;
 
 -- The name of a dead period: the first that is free.
-CREATE VIEW tw__name(seq, name) AS
-    SELECT seq, CAST(id || '@' || due_ms || coalesce('-' || (
+CREATE VIEW tw__name(revision, name) AS
+    SELECT revision, CAST(id || '@' || due_ms || coalesce('-' || (
             WITH RECURSIVE suffix(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM suffix WHERE EXISTS (
                 SELECT 1 FROM tw_task o WHERE o.queue = t.queue
                     AND o.id = CAST(t.id || '@' || t.due_ms || coalesce('-' || nullif(n, 0), '') AS BLOB)))
             SELECT nullif(max(n), 0) FROM suffix), '') AS BLOB)
     FROM tw_task t;
 
--- The attempts whose lease has run out, and how each ends. If somebody has removed the row of the task, seq is 0.
-CREATE VIEW tw__over(seq, queue, id, how, end_ms, filed_ms, error) AS
-    SELECT coalesce(t.seq, 0), l.queue, l.id, CASE WHEN t.lapses < 16 THEN 'failed' ELSE 'dead' END, l.end_ms,
+-- The attempts whose lease has run out, and how each ends. The revision is 0 if somebody has removed the row.
+CREATE VIEW tw__over(revision, queue, id, how, end_ms, filed_ms, error) AS
+    SELECT coalesce(t.revision, 0), l.queue, l.id,
+        CASE WHEN t.lapses < 16 THEN 'failed' ELSE 'dead' END, l.end_ms,
         l.filed_ms, 'the lease ran out'
     FROM tw_lease l LEFT JOIN tw_task t ON t.queue = l.queue AND t.id = l.id AND t.replaced <> 0 AND t.run = 0
     WHERE l.end_ms <= (SELECT clock FROM tw_clock);
 
 -- INSERT INTO tw__end ends an attempt. how is done, failed, dead or back, and lapsed is 1 if nobody has answered.
 -- next_ms is the time of the next attempt, if somebody has named one. The statements follow src/task: each of them
--- finds the task under its old number, or not at all after one of those before has given it a new one.
-CREATE VIEW tw__end(seq, queue, id, how, lapsed, end_ms, next_ms, error) AS
-    SELECT seq, queue, id, NULL, NULL, NULL, next_ms, error FROM tw_task;
+-- finds the task under its old revision, or not at all after one of those before has given it a new one.
+CREATE VIEW tw__end(revision, queue, id, how, lapsed, end_ms, next_ms, error) AS
+    SELECT revision, queue, id, NULL, NULL, NULL, next_ms, error FROM tw_task;
 CREATE TRIGGER tw__end_insert INSTEAD OF INSERT ON tw__end BEGIN
-    UPDATE tw_meta SET seq = seq + 1, backs = backs + (NEW.how = 'back' AND NEW.next_ms IS NULL),
+    UPDATE tw_meta SET revision = revision + 1, backs = backs + (NEW.how = 'back' AND NEW.next_ms IS NULL),
         changes = (changes | 1048575) + 1 + (random() & 1048575),
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     -- A newer task stands behind the attempt, and waits from now on.
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta), next_ms = max(next_ms, NEW.end_ms),
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta), next_ms = max(next_ms, NEW.end_ms),
         place_ms = max(next_ms, NEW.end_ms), run = 0, token = 0, replaced = 0
-        WHERE seq = NEW.seq AND replaced > 0;
-    -- Given back without a time, a task has its old place and its old number. If the clock has gone back since, both
+        WHERE revision = NEW.revision AND replaced > 0;
+    -- Given back without a time, a task has its old place and its old revision. If the clock has gone back since, both
     -- may lie ahead, and it is ready all the same.
-    UPDATE tw_task SET seq = CASE WHEN NEW.next_ms IS NULL THEN seq ELSE (SELECT seq FROM tw_meta) END,
+    UPDATE tw_task SET revision = CASE WHEN NEW.next_ms IS NULL THEN revision
+            ELSE (SELECT revision FROM tw_meta) END,
         attempt = attempt - 1, missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END,
         next_ms = coalesce(NEW.next_ms, min(next_ms, NEW.end_ms)), place_ms = coalesce(max(NEW.next_ms, NEW.end_ms),
             min(coalesce((SELECT filed_ms FROM tw_lease WHERE queue = NEW.queue AND id = NEW.id), place_ms),
                 NEW.end_ms)),
         run = 0, token = 0, replaced = 0
-        WHERE seq = NEW.seq AND NEW.how = 'back';
+        WHERE revision = NEW.revision AND NEW.how = 'back';
     -- Another attempt. Only a lapse leaves its token behind. Because of max() SQLite computes the wait only once.
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta), error = NEW.error, lapses = lapses + NEW.lapsed,
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta), error = NEW.error, lapses = lapses + NEW.lapsed,
         (next_ms, place_ms) = (SELECT again_ms, max(again_ms, NEW.end_ms) FROM (SELECT coalesce(NEW.next_ms,
                 min(253402300799999, NEW.end_ms + ms - part_ms + token % (2 * part_ms + 1))) AS again_ms
             FROM (SELECT max(wait_ms) AS ms, max(wait_ms) * jitter / 100 AS part_ms FROM tw__wait
-                WHERE seq = NEW.seq))),
+                WHERE revision = NEW.revision))),
         run = 0, token = CASE NEW.lapsed WHEN 1 THEN token ELSE 0 END, replaced = 0
-        WHERE seq = NEW.seq AND NEW.how = 'failed';
+        WHERE revision = NEW.revision AND NEW.how = 'failed';
     -- A period that dies becomes a task of its own.
-    UPDATE tw_meta SET seq = seq + 1 WHERE NEW.how = 'dead';
-    INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, dead_ms, tries, backoff_ms,
+    UPDATE tw_meta SET revision = revision + 1 WHERE NEW.how = 'dead';
+    INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms, attempt, lapses, dead_ms, tries, backoff_ms,
             factor, backoff_max_ms, jitter, max_late_ms, error, payload)
-        SELECT (SELECT seq - 1 FROM tw_meta), queue, (SELECT name FROM tw__name WHERE seq = NEW.seq), due_ms,
+        SELECT (SELECT revision - 1 FROM tw_meta), queue,
+            (SELECT name FROM tw__name WHERE revision = NEW.revision), due_ms,
             next_ms, next_ms, attempt, lapses + NEW.lapsed, NEW.end_ms, tries, backoff_ms,
             factor, backoff_max_ms, jitter, max_late_ms, NEW.error, payload
-        FROM tw_task WHERE seq = NEW.seq AND NEW.how = 'dead' AND every_ms > 0;
+        FROM tw_task WHERE revision = NEW.revision AND NEW.how = 'dead' AND every_ms > 0;
     UPDATE tw_task SET dead_ms = NEW.end_ms, error = NEW.error, lapses = lapses + NEW.lapsed,
         place_ms = next_ms, run = 0, token = 0, replaced = 0
-        WHERE seq = NEW.seq AND NEW.how = 'dead' AND every_ms = 0;
+        WHERE revision = NEW.revision AND NEW.how = 'dead' AND every_ms = 0;
     -- The call has ended. The next period, or none.
-    DELETE FROM tw_task WHERE seq = NEW.seq AND NEW.how IN ('done', 'dead') AND dead_ms IS NULL
+    DELETE FROM tw_task WHERE revision = NEW.revision AND NEW.how IN ('done', 'dead') AND dead_ms IS NULL
         AND (every_ms = 0 OR times = 1 OR due_ms + (1 + missed_periods) * every_ms > 253402300799999);
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta), times = max(times - 1, 0), attempt = 0,
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta), times = max(times - 1, 0), attempt = 0,
         due_ms = due_ms + (1 + missed_periods) * every_ms,
         next_ms = due_ms + (1 + missed_periods) * every_ms,
         place_ms = max(due_ms + (1 + missed_periods) * every_ms, NEW.end_ms),
         lapses = 0, missed_periods = 0, error = NULL, run = 0, token = 0, replaced = 0
-        WHERE seq = NEW.seq AND NEW.how IN ('done', 'dead') AND dead_ms IS NULL;
+        WHERE revision = NEW.revision AND NEW.how IN ('done', 'dead') AND dead_ms IS NULL;
     DELETE FROM tw_lease WHERE queue = NEW.queue AND id = NEW.id;
 END;
 
@@ -212,12 +215,13 @@ END;
 CREATE VIEW tw__again(clock) AS SELECT clock FROM tw_clock;
 CREATE TRIGGER tw__again_insert INSTEAD OF INSERT ON tw__again BEGIN
     UPDATE tw_task SET place_ms = max(next_ms, NEW.clock) WHERE (replaced = 0 OR run > 0) AND place_ms > next_ms
-        AND seq IN (SELECT seq FROM tw_task INDEXED BY tw_order WHERE queue >= '' AND dead_ms IS NULL
+        AND revision IN (SELECT revision FROM tw_task INDEXED BY tw_order WHERE queue >= '' AND dead_ms IS NULL
             AND place_ms > NEW.clock AND place_ms <= (SELECT clock_ms FROM tw_meta));
     UPDATE tw_lease SET end_ms = NEW.clock + lease_ms WHERE end_ms > NEW.clock + lease_ms;
     UPDATE tw_task SET place_ms = (SELECT end_ms FROM tw_lease AS l
             WHERE l.queue = tw_task.queue AND l.id = tw_task.id)
-        WHERE replaced <> 0 AND run = 0 AND seq IN (SELECT t.seq FROM tw_lease AS l CROSS JOIN tw_task AS t
+        WHERE replaced <> 0 AND run = 0 AND revision IN
+            (SELECT t.revision FROM tw_lease AS l CROSS JOIN tw_task AS t
             ON t.queue = l.queue AND t.id = l.id);
     UPDATE tw_meta SET clock_ms = NEW.clock, until_ms = min(until_ms, NEW.clock + 30000),
         changes = (changes | 1048575) + 1 + (random() & 1048575);
@@ -227,8 +231,8 @@ END;
 -- stands, how many are too late, whether there is a call now, and whether the task ends without one. A retry is of
 -- the same period as the attempt before. The time of a period that was given back may lie ahead of its place, if the
 -- clock has gone back.
-CREATE VIEW tw__turn(seq, queue, place_ms, due_ms, missed_periods, dropped, calls, ends) AS
-    SELECT seq, queue, place_ms, due,
+CREATE VIEW tw__turn(revision, queue, place_ms, due_ms, missed_periods, dropped, calls, ends) AS
+    SELECT revision, queue, place_ms, due,
         CASE WHEN attempt > 0 THEN missed_periods WHEN missed = 'coalesce' THEN passed ELSE 0 END, dropped,
         CASE WHEN every_ms = 0 THEN dropped = 0
              ELSE due <= 253402300799999 AND (due = due_ms OR due <= clock) END,
@@ -247,25 +251,25 @@ CREATE VIEW tw__turn(seq, queue, place_ms, due_ms, missed_periods, dropped, call
                     WHERE dead_ms IS NULL AND place_ms <= clock AND next_ms <= clock AND replaced = 0 AND run = 0))));
 
 -- INSERT INTO tw__give gives a task its turn: it is taken, or it waits for a later period, or it ends.
-CREATE VIEW tw__give(seq, take, worker, lease_ms, due_ms, missed_periods, dropped, calls, ends) AS
-    SELECT seq, NULL, NULL, NULL, due_ms, missed_periods, NULL, NULL, NULL FROM tw_task;
+CREATE VIEW tw__give(revision, take, worker, lease_ms, due_ms, missed_periods, dropped, calls, ends) AS
+    SELECT revision, NULL, NULL, NULL, due_ms, missed_periods, NULL, NULL, NULL FROM tw_task;
 CREATE TRIGGER tw__give_insert INSTEAD OF INSERT ON tw__give BEGIN
     INSERT INTO tw_lease(queue, id, end_ms, lease_ms, filed_ms, take, worker)
         SELECT queue, id, clock + NEW.lease_ms, NEW.lease_ms, place_ms, NEW.take, NEW.worker FROM tw_task, tw_clock
-        WHERE seq = NEW.seq AND NEW.calls
+        WHERE revision = NEW.revision AND NEW.calls
         ON CONFLICT (queue, id) DO UPDATE SET end_ms = excluded.end_ms, lease_ms = excluded.lease_ms,
             filed_ms = excluded.filed_ms, take = excluded.take, worker = excluded.worker;
     UPDATE tw_task SET due_ms = NEW.due_ms, next_ms = CASE due_ms WHEN NEW.due_ms THEN next_ms ELSE NEW.due_ms END,
         missed_periods = NEW.missed_periods, attempt = attempt + 1,
         place_ms = (SELECT clock FROM tw_clock) + NEW.lease_ms,
         token = max(1, random() & 9223372036854775807), replaced = -1
-        WHERE seq = NEW.seq AND NEW.calls;
-    DELETE FROM tw_task WHERE seq = NEW.seq AND NEW.ends;
-    UPDATE tw_meta SET seq = seq + (NOT NEW.calls AND NOT NEW.ends), dropped = dropped + NEW.dropped
+        WHERE revision = NEW.revision AND NEW.calls;
+    DELETE FROM tw_task WHERE revision = NEW.revision AND NEW.ends;
+    UPDATE tw_meta SET revision = revision + (NOT NEW.calls AND NOT NEW.ends), dropped = dropped + NEW.dropped
         WHERE NOT NEW.calls OR NEW.dropped > 0;
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta), due_ms = NEW.due_ms, next_ms = NEW.due_ms,
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta), due_ms = NEW.due_ms, next_ms = NEW.due_ms,
         place_ms = NEW.due_ms, missed_periods = 0, token = 0
-        WHERE seq = NEW.seq AND NOT NEW.calls;
+        WHERE revision = NEW.revision AND NOT NEW.calls;
 END;
 
 -- In the views, numbers may come as text or as reals, as some drivers bind them. Names are UTF-8, because programs
@@ -329,11 +333,11 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT', 'KEEPDUE', 'KEEPDUE NX', 'KEEPDUE XX') THEN
             RAISE(ABORT,
                 'tw_put: condition: expected NX, XX, GT, LT, KEEPDUE, KEEPDUE NX, KEEPDUE XX or NULL')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
-                         AND seq < 4611686018427387904) THEN
-            RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
+                         AND revision < 4611686018427387904) THEN
+            RAISE(ABORT, 'tw_meta: revision: expected the largest revision of a task, below 2^62')
     END;
-    INSERT INTO tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
     SELECT RAISE(IGNORE) WHERE CASE replace(NEW.condition, 'KEEPDUE ', '')
         WHEN 'NX' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
@@ -343,16 +347,16 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     -- Statements that never conflict: the conflict clause of the caller's INSERT would count for each. The first
     -- makes a missing task a dead one, because KEEPDUE treats both alike.
-    INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, dead_ms)
-        SELECT seq, NEW.queue, CAST(NEW.id AS BLOB), 0, 0, 0, 0 FROM tw_meta
+    INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms, dead_ms)
+        SELECT revision, NEW.queue, CAST(NEW.id AS BLOB), 0, 0, 0, 0 FROM tw_meta
         WHERE NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
     -- The times. KEEPDUE leaves those of a task that lives alone. But if a task is at work, and it or the new one
     -- runs once, the new one is due now. A program that has the task keeps its lease.
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
         (due_ms, next_ms) = (SELECT due, due FROM (SELECT CASE WHEN instr(NEW.condition, 'KEEPDUE') THEN clock
             ELSE CAST(NEW.due_ms AS INTEGER) END AS due FROM tw_clock)),
         replaced = max(replaced, attempt), attempt = 0, lapses = 0, missed_periods = 0, error = NULL,
@@ -360,7 +364,7 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND replaced <> 0 AND run = 0
             AND (instr(NEW.condition, 'KEEPDUE') IS NOT 1
                 OR (replaced < 0 AND (every_ms = 0 OR NEW.every_ms IS NULL)));
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
         (due_ms, next_ms, place_ms) = (SELECT due, due, max(due, clock) FROM (SELECT clock,
             CASE WHEN dead_ms IS NULL AND instr(NEW.condition, 'KEEPDUE') THEN clock
                 ELSE CAST(NEW.due_ms AS INTEGER) END AS due FROM tw_clock)),
@@ -403,11 +407,11 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
                 'tw_move: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999')
         WHEN NEW.condition NOT IN ('GT', 'LT') THEN
             RAISE(ABORT, 'tw_move: condition: expected GT, LT or NULL')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
-                         AND seq < 4611686018427387904) THEN
-            RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
+                         AND revision < 4611686018427387904) THEN
+            RAISE(ABORT, 'tw_meta: revision: expected the largest revision of a task, below 2^62')
     END;
-    INSERT INTO tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
     SELECT CASE
         WHEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)) THEN
@@ -422,13 +426,13 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
         replaced = max(replaced, attempt), attempt = 0, lapses = 0, missed_periods = 0, error = NULL
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND replaced <> 0 AND run = 0;
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
         place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
         attempt = 0, lapses = 0, missed_periods = 0, error = NULL,
@@ -448,7 +452,7 @@ CREATE TRIGGER tw_cancel_insert INSTEAD OF INSERT ON tw_cancel BEGIN
         WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
             RAISE(ABORT, 'tw_cancel: id: expected text or a blob of 1 to 1024 bytes')
     END;
-    INSERT INTO tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
     DELETE FROM tw_lease WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
     DELETE FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
@@ -464,17 +468,18 @@ CREATE TRIGGER tw_promote_insert INSTEAD OF INSERT ON tw_promote BEGIN
             RAISE(ABORT, 'tw_promote: queue: expected text of 1 to 255 bytes without NUL')
         WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
             RAISE(ABORT, 'tw_promote: id: expected text or a blob of 1 to 1024 bytes')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
-                         AND seq < 4611686018427387904) THEN
-            RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
+                         AND revision < 4611686018427387904) THEN
+            RAISE(ABORT, 'tw_meta: revision: expected the largest revision of a task, below 2^62')
     END;
-    INSERT INTO tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw_look
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND state = 'waiting');
-    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
-    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta), (next_ms, place_ms) = (SELECT clock, clock FROM tw_clock)
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
+        (next_ms, place_ms) = (SELECT clock, clock FROM tw_clock)
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
@@ -523,9 +528,9 @@ CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
     INSERT INTO tw__again SELECT clock FROM tw_meta, tw_clock WHERE clock_ms > clock;
     -- Attempts that are over, of all queues: their lease has run out, or their run has ended. Of those of the
     -- present run nobody knows that but by the time until which it wanted to be alive.
-    INSERT INTO tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
         ORDER BY end_ms, filed_ms LIMIT 1000;
-    INSERT INTO tw__end SELECT seq, queue, id, CASE WHEN lapses < 16 THEN 'failed' ELSE 'dead' END, 1,
+    INSERT INTO tw__end SELECT revision, queue, id, CASE WHEN lapses < 16 THEN 'failed' ELSE 'dead' END, 1,
             (SELECT clock FROM tw_clock), NULL, 'the run has ended'
         FROM tw_task INDEXED BY tw_run
         WHERE run > 0 AND run <= (SELECT run - (until_ms > clock) FROM tw_meta, tw_clock) LIMIT 1000;
@@ -538,32 +543,32 @@ CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
         WHERE EXISTS (SELECT 1 FROM tw__turn WHERE queue = NEW.queue);
     -- Mostly each of the first tasks has a call now, and these are all. Otherwise as many of them as the take may
     -- have `more` were passed over, and further ones take their turns, until 1000 in all were passed over.
-    INSERT INTO tw__give SELECT seq, NEW.take, coalesce(NEW.worker, ''), CAST(NEW.lease_ms AS INTEGER),
+    INSERT INTO tw__give SELECT revision, NEW.take, coalesce(NEW.worker, ''), CAST(NEW.lease_ms AS INTEGER),
             due_ms, missed_periods, dropped, calls, ends
-        FROM tw__turn WHERE queue = NEW.queue ORDER BY place_ms, seq
+        FROM tw__turn WHERE queue = NEW.queue ORDER BY place_ms, revision
         LIMIT CAST(coalesce(NEW.count, 1) AS INTEGER);
-    INSERT INTO tw__give SELECT seq, NEW.take, coalesce(NEW.worker, ''), CAST(NEW.lease_ms AS INTEGER),
+    INSERT INTO tw__give SELECT revision, NEW.take, coalesce(NEW.worker, ''), CAST(NEW.lease_ms AS INTEGER),
             due_ms, missed_periods, dropped, calls, ends
         FROM (SELECT *, sum(calls) OVER w AS taken, sum(NOT calls) OVER w AS passed
-            FROM (SELECT * FROM tw__turn WHERE queue = NEW.queue ORDER BY place_ms, seq
+            FROM (SELECT * FROM tw__turn WHERE queue = NEW.queue ORDER BY place_ms, revision
                 LIMIT 1000 * (SELECT count(*) < CAST(coalesce(NEW.count, 1) AS INTEGER) FROM tw_lease
                     WHERE take = NEW.take))
-            WINDOW w AS (ORDER BY place_ms, seq ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)),
+            WINDOW w AS (ORDER BY place_ms, revision ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)),
             (SELECT CAST(coalesce(NEW.count, 1) AS INTEGER) - count(*) AS more FROM tw_lease WHERE take = NEW.take)
         WHERE taken - calls < more AND passed + calls <= 1000 - more
-        ORDER BY place_ms, seq;
+        ORDER BY place_ms, revision;
 END;
 
 -- The tasks of a take, in their order, but for those that were put anew or moved since.
 CREATE VIEW tw_taken(take, queue, id, due_ms, attempt, token, lease_end_ms, missed_periods, error, payload) AS
     SELECT take, t.queue, t.id, due_ms, attempt, printf('%016x', token), end_ms, missed_periods, error, payload
     FROM tw_lease l JOIN tw_task t ON t.queue = l.queue AND t.id = l.id
-    WHERE replaced < 0 AND run = 0 ORDER BY filed_ms, seq;
+    WHERE replaced < 0 AND run = 0 ORDER BY filed_ms, revision;
 
 -- INSERT INTO tw__answer checks the columns that all answers have. If the lease has run out, the attempt ends. The
 -- view has the tokens that are good for tw_ack, and whether they are for the others too.
-CREATE VIEW tw__answer(seq, queue, id, token, held) AS
-    SELECT seq, queue, id, printf('%016x', token), replaced <> 0 AND run = 0 FROM tw_task
+CREATE VIEW tw__answer(revision, queue, id, token, held) AS
+    SELECT revision, queue, id, printf('%016x', token), replaced <> 0 AND run = 0 FROM tw_task
     WHERE token > 0 AND dead_ms IS NULL;
 CREATE TRIGGER tw__answer_insert INSTEAD OF INSERT ON tw__answer BEGIN
     SELECT CASE
@@ -575,7 +580,7 @@ CREATE TRIGGER tw__answer_insert INSTEAD OF INSERT ON tw__answer BEGIN
         WHEN typeof(NEW.token) <> 'text' OR length(NEW.token) <> 16 OR NEW.token GLOB '*[^0-9a-fA-F]*' THEN
             RAISE(ABORT, 'token: expected the 16 hexadecimal digits that tw_taken shows')
     END;
-    INSERT INTO tw__end SELECT seq, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
@@ -585,7 +590,7 @@ CREATE TRIGGER tw_ack_insert INSTEAD OF INSERT ON tw_ack BEGIN
     INSERT INTO tw__answer(queue, id, token) VALUES (NEW.queue, NEW.id, NEW.token);
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw__answer
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND token = lower(NEW.token));
-    INSERT INTO tw__end SELECT seq, queue, id, 'done', 0, clock, NULL, NULL FROM tw__answer, tw_clock
+    INSERT INTO tw__end SELECT revision, queue, id, 'done', 0, clock, NULL, NULL FROM tw__answer, tw_clock
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
@@ -610,7 +615,7 @@ CREATE TRIGGER tw_nack_insert INSTEAD OF INSERT ON tw_nack BEGIN
     END;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw__answer
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND token = lower(NEW.token) AND held);
-    INSERT INTO tw__end SELECT t.seq, t.queue, t.id, CASE WHEN coalesce(NEW.how, 'failed') = 'failed'
+    INSERT INTO tw__end SELECT t.revision, t.queue, t.id, CASE WHEN coalesce(NEW.how, 'failed') = 'failed'
                 AND attempt - lapses >= coalesce(t.tries, m.tries) THEN 'dead' ELSE coalesce(NEW.how, 'failed') END,
             0, clock, CAST(NEW.next_ms AS INTEGER),
             -- At most 4096 bytes, and no part of a character. A character that is not UTF-8 becomes as many '?' as it

@@ -224,7 +224,7 @@ int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_c
 static int nothing(struct tw__store_db *db, void *arg)
 {
     (void)arg;
-    db->seq++; /* a commit that writes nothing does not sync */
+    db->revision++; /* a commit that writes nothing does not sync */
     return 0;
 }
 
@@ -247,11 +247,11 @@ static int apply_inside(struct tw__store_db *db, struct tw_store_change *changes
     if (error == 0)
         error = tw__store_db_check_files(db);
     if (error == 0)
-        error = tw__store_db_begin_seq(db);
+        error = tw__store_db_begin_revisions(db);
     if (error == 0)
         error = tw__store_change_all(db, changes, n);
     if (error == 0)
-        error = tw__store_db_end_seq(db);
+        error = tw__store_db_end_revisions(db);
     return error;
 }
 

@@ -171,10 +171,11 @@ static uint64_t turn_of(const struct tw__store_window *window, uint64_t place_ms
 }
 
 /* Files a task that has come since the last look, if it is due within the horizon. */
-static int file_news(struct tw__store_window *window, const char *name, uint64_t seq, uint64_t place_ms)
+static int file_news(struct tw__store_window *window, const char *name, uint64_t revision, uint64_t place_ms)
 {
     struct tw__store_queue *queue = tw__store_queues_find(&window->queues, name);
-    if ((queue == NULL && window->others.handler == NULL) || !tw__store_is_within(window, queue, place_ms, seq))
+    if ((queue == NULL && window->others.handler == NULL) ||
+        !tw__store_is_within(window, queue, place_ms, revision))
         return 0;
     if (queue == NULL) {
         queue = tw__store_queue_add(window, name, &window->others);
@@ -182,7 +183,7 @@ static int file_news(struct tw__store_window *window, const char *name, uint64_t
             return TW_ENOMEM;
         queue->whole = true;
     }
-    return tw__store_entry_add(window, queue, seq, turn_of(window, place_ms));
+    return tw__store_entry_add(window, queue, revision, turn_of(window, place_ms));
 }
 
 /* Goes over the tasks that have come since the last look. */
@@ -193,12 +194,12 @@ static int read_news(struct tw__store_window *window)
     sqlite3_stmt *rows = tw__store_db_statement(&window->db, TW__STORE_NEWS, &error);
     if (rows == NULL)
         return error;
-    tw__store_bind_number(&window->db, rows, 1, window->seen.seq);
+    tw__store_bind_number(&window->db, rows, 1, window->seen.revision);
     while (tw__store_db_next(&window->db, rows, "look for tasks", &error)) {
-        uint64_t seq = (uint64_t)sqlite3_column_int64(rows, 0);
+        uint64_t revision = (uint64_t)sqlite3_column_int64(rows, 0);
         uint64_t place_ms = (uint64_t)sqlite3_column_int64(rows, 1);
         if (tw__store_queue_name(rows, 2, name))
-            error = file_news(window, name, seq, place_ms);
+            error = file_news(window, name, revision, place_ms);
     }
     return error;
 }
@@ -223,14 +224,14 @@ static int read_schema_version(struct tw__store_window *window)
 static bool is_stale(const struct tw__store_window *window)
 {
     return window->broken || window->crowded || window->db.backs != window->seen.backs ||
-           window->db.seq - window->seen.seq > NEWS_MAX;
+           window->db.revision - window->seen.revision > NEWS_MAX;
 }
 
 /* Looks at the file, in a transaction that reads. */
 static int look_inside(struct tw__store_window *window)
 {
     struct tw__store_db *db = &window->db;
-    int error = tw__store_db_begin_seq(db);
+    int error = tw__store_db_begin_revisions(db);
     if (error == 0)
         error = read_leases(window);
     if (error == 0)
@@ -253,7 +254,7 @@ static int look_inside(struct tw__store_window *window)
         error = read_pauses(window);
     window->broken = error != 0;
     if (error == 0)
-        window->seen = (struct tw__store_seen){db->seq, db->run, db->changes, db->restored, db->backs};
+        window->seen = (struct tw__store_seen){db->revision, db->run, db->changes, db->restored, db->backs};
     return error;
 }
 
@@ -326,7 +327,7 @@ static void end_taking(struct tw__store_window *window, struct tw__store_entry *
 {
     if (!entry->orphan) {
         /* Another entry may have the same number, if a backup was restored that no look has noticed. */
-        struct tw__store_entry **at = &window->taken[entry->seq & window->taken_mask];
+        struct tw__store_entry **at = &window->taken[entry->revision & window->taken_mask];
         while (*at != entry)
             at = &(*at)->next_taken;
         *at = entry->next_taken;
@@ -342,9 +343,9 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
     if (queue == NULL)
         return NULL;
     struct tw__store_entry *entry = tw__store_entry_linked(queue->ready.next);
-    if (!tw__store_is_up_to(entry->place_ms, entry->seq, window->fence))
+    if (!tw__store_is_up_to(entry->place_ms, entry->revision, window->fence))
         return NULL;
-    struct tw__store_entry **bucket = &window->taken[entry->seq & window->taken_mask];
+    struct tw__store_entry **bucket = &window->taken[entry->revision & window->taken_mask];
     tw__list_remove(&entry->link);
     entry->next_taken = *bucket;
     *bucket = entry;

@@ -234,7 +234,7 @@ class InFolder(unittest.TestCase):
     def json(self, *arguments, **options):
         return [json.loads(line) for line in self.tasks("--json", *arguments, **options).splitlines()]
 
-    def rows(self, sql="SELECT queue, id, payload FROM tw_task ORDER BY place_ms, seq"):
+    def rows(self, sql="SELECT queue, id, payload FROM tw_task ORDER BY place_ms, revision"):
         with sqlite3.connect(self.store, timeout=PATIENCE) as db:
             rows = db.execute(sql).fetchall()
         db.close()

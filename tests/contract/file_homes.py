@@ -105,7 +105,7 @@ class Store:
     def numbers(self):
         """The numbers of the rows, by ids."""
         return {shift(name, -BEGIN): number for name, number in self.open().execute(
-            "SELECT CAST(id AS TEXT), seq FROM tw_task")}
+            "SELECT CAST(id AS TEXT), revision FROM tw_task")}
 
 
 class Looks:
@@ -137,7 +137,7 @@ FROM tw_look
 """
 PROMOTE = """
 INSERT INTO tw_promote(queue, id)
-SELECT queue, id FROM tw_look WHERE queue = ? AND state = 'waiting' ORDER BY place_ms, seq LIMIT 10000
+SELECT queue, id FROM tw_look WHERE queue = ? AND state = 'waiting' ORDER BY place_ms, revision LIMIT 10000
 RETURNING 1
 """
 
@@ -221,16 +221,16 @@ class Sql(Looks, Store):
 
     def do_range(self, first, last):
         found = self.select(
-            "state = 'waiting' AND next_ms - :begin BETWEEN :first AND :last ORDER BY place_ms, seq",
+            "state = 'waiting' AND next_ms - :begin BETWEEN :first AND :last ORDER BY place_ms, revision",
             first=int(first), last=int(last))
         return [show_row(task) for task in found] or ["nothing"]
 
     def do_next(self):
-        found = self.select("state = 'waiting' ORDER BY place_ms, seq LIMIT 1")
+        found = self.select("state = 'waiting' ORDER BY place_ms, revision LIMIT 1")
         return [show_row(task) for task in found] or ["nothing"]
 
     def do_deaths(self):
-        found = self.select("state = 'dead' ORDER BY dead_ms, seq")
+        found = self.select("state = 'dead' ORDER BY dead_ms, revision")
         return [show_row(task) for task in found] or ["nothing"]
 
     def do_states(self):

@@ -111,30 +111,11 @@ static sqlite3 *open_careless(const char *path)
 /* Draws a damage, and writes it. Returns whether the connection has to read the schema anew. */
 static bool damage_table(struct input *input, sqlite3 *db)
 {
-    static const char *const columns[] = {"seq",
-                                          "queue",
-                                          "id",
-                                          "due_ms",
-                                          "next_ms",
-                                          "place_ms",
-                                          "attempt",
-                                          "lapses",
-                                          "run",
-                                          "token",
-                                          "dead_ms",
-                                          "every_ms",
-                                          "times",
-                                          "missed",
-                                          "tries",
-                                          "backoff_ms",
-                                          "error",
-                                          "payload",
-                                          "missed_periods",
-                                          "max_late_ms",
-                                          "replaced",
-                                          "factor",
-                                          "backoff_max_ms",
-                                          "jitter"};
+    static const char *const columns[] = {
+        "revision",       "queue",       "id",       "due_ms",     "next_ms",        "place_ms",
+        "attempt",        "lapses",      "run",      "token",      "dead_ms",        "every_ms",
+        "times",          "missed",      "tries",    "backoff_ms", "error",          "payload",
+        "missed_periods", "max_late_ms", "replaced", "factor",     "backoff_max_ms", "jitter"};
     static const char *const values[] = {"NULL",
                                          "-1",
                                          "0",
@@ -154,9 +135,9 @@ static bool damage_table(struct input *input, sqlite3 *db)
     static const char *const wholes[] = {
         "DELETE FROM tw_meta",
         "UPDATE tw_meta SET run = run + 1",
-        "UPDATE tw_meta SET seq = 4611686018427387904",
-        "UPDATE tw_meta SET seq = -5, run = -5, changes = -5, restored = -5",
-        "UPDATE tw_meta SET seq = 'x', run = x'00', changes = 'x'",
+        "UPDATE tw_meta SET revision = 4611686018427387904",
+        "UPDATE tw_meta SET revision = -5, run = -5, changes = -5, restored = -5",
+        "UPDATE tw_meta SET revision = 'x', run = x'00', changes = 'x'",
         "INSERT INTO tw_meta VALUES (-7, x'00', 5, 7, 'x', 9, 'y', 'z', 0, -1, 'x', NULL, 1e300),"
         " (7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7)",
         "INSERT INTO tw_lease SELECT queue, id, 5, 5, 5, 'x', 'x' FROM tw_task",
@@ -170,7 +151,7 @@ static bool damage_table(struct input *input, sqlite3 *db)
         "DROP VIEW tw_put; CREATE VIEW tw_put AS SELECT 1",
         "ALTER TABLE tw_task RENAME COLUMN payload TO load",
         "ALTER TABLE tw_task ADD COLUMN note DEFAULT 5",
-        "DROP TABLE tw_task; CREATE VIEW tw_task AS SELECT 1 AS seq, 'q' AS queue",
+        "DROP TABLE tw_task; CREATE VIEW tw_task AS SELECT 1 AS revision, 'q' AS queue",
         "CREATE TRIGGER no_change BEFORE UPDATE ON tw_task BEGIN SELECT RAISE(ABORT, 'no'); END",
         "CREATE TRIGGER no_end BEFORE DELETE ON tw_task BEGIN SELECT RAISE(IGNORE); END",
         "INSERT INTO tw_queue VALUES (x'00ff', 1), ('', 5), (char(0), 'x'), (3, -1)",
@@ -180,11 +161,11 @@ static bool damage_table(struct input *input, sqlite3 *db)
         "UPDATE sqlite_schema SET rootpage = 3 WHERE name LIKE 'tw_d%'",
         "UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', '') WHERE name = 'tw_task'",
         "DELETE FROM sqlite_schema WHERE name = 'tw_task'",
-        "UPDATE tw_task SET dead_ms = 7; UPDATE tw_task SET queue = 'q' || seq",
+        "UPDATE tw_task SET dead_ms = 7; UPDATE tw_task SET queue = 'q' || revision",
     };
     char sql[300];
     uint64_t kind = damage_take(input, 1);
-    sqlite3_snprintf(sizeof sql, sql, "UPDATE OR IGNORE tw_task SET %s = %s WHERE seq %% %d = %d",
+    sqlite3_snprintf(sizeof sql, sql, "UPDATE OR IGNORE tw_task SET %s = %s WHERE revision %% %d = %d",
                      columns[damage_take(input, 1) % (sizeof columns / sizeof columns[0])],
                      values[damage_take(input, 1) % 16], (int)(1 + damage_take(input, 1) % 9),
                      (int)(damage_take(input, 1) % 3));

@@ -89,10 +89,11 @@ static void make_valid(void)
     fixture = state;
     sqlite3 *db = other_open(fixture);
     put_some(fixture->store, 1, 160);
-    other_ask(db,
-              "UPDATE tw_task SET dead_ms = 5, error = 'no answer' WHERE seq % 7 = 0;"
-              "UPDATE tw_task SET attempt = 1, next_ms = due_ms + 3, run = 1, error = 'e' WHERE seq % 11 = 0;"
-              "INSERT INTO tw_queue VALUES ('other', 1); PRAGMA wal_checkpoint(TRUNCATE)");
+    other_ask(
+        db,
+        "UPDATE tw_task SET dead_ms = 5, error = 'no answer' WHERE revision % 7 = 0;"
+        "UPDATE tw_task SET attempt = 1, next_ms = due_ms + 3, run = 1, error = 'e' WHERE revision % 11 = 0;"
+        "INSERT INTO tw_queue VALUES ('other', 1); PRAGMA wal_checkpoint(TRUNCATE)");
     put_some(fixture->store, 150, 30);
     tw_store_cancel(fixture->store, tw_store_named("other", "12345678"), NULL);
     valid = read_file("");

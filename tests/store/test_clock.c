@@ -381,7 +381,7 @@ static void a_task_that_is_filed_late_stays_behind_those_that_were_ready(void **
     clock_pass(20);
     put(store, "last", 3);
     assert_string_equal(other_ask(db, "SELECT group_concat(id, ' ') FROM"
-                                      " (SELECT id FROM tw_task ORDER BY place_ms, seq)"),
+                                      " (SELECT id FROM tw_task ORDER BY place_ms, revision)"),
                         "a later late b last");
     sqlite3_close(db);
     start_in_turn(store, &calls);

@@ -226,7 +226,7 @@ static sqlite3 *filler_open(struct fixture *fixture)
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 10), ('q', 'b', 20), ('q', 'c', 30),"
                   " ('q', 'z', 40)");
     other_ask(db, "UPDATE tw_task SET dead_ms = 7 WHERE due_ms = 40");
-    other_ask(db, "UPDATE tw_task SET seq = seq - (SELECT min(seq) FROM tw_task) + 1");
+    other_ask(db, "UPDATE tw_task SET revision = revision - (SELECT min(revision) FROM tw_task) + 1");
     other_ask(db, "CREATE TEMP TABLE filling AS SELECT * FROM tw_task");
     return db;
 }

@@ -449,9 +449,10 @@ static void a_lapse_draws_its_number_among_others(void **state)
     changes[1].conditions = TW_CONDITION_KEEPDUE;
     assert_int_equal(tw_store_apply(store, changes, 3), 0);
     assert_string_equal(other_ask(db, "SELECT group_concat(CAST(id AS TEXT), '') FROM"
-                                      " (SELECT id FROM tw_task ORDER BY seq)"),
+                                      " (SELECT id FROM tw_task ORDER BY revision)"),
                         "axb");
-    assert_string_equal(other_ask(db, "SELECT (SELECT max(seq) FROM tw_task) = seq FROM tw_meta"), "1");
+    assert_string_equal(other_ask(db, "SELECT (SELECT max(revision) FROM tw_task) = revision FROM tw_meta"),
+                        "1");
     sqlite3_close(db);
 }
 

@@ -310,18 +310,19 @@ static void odd_rows_end_no_program(void **state)
     sqlite3 *db = other_open(*state);
     clock_stop(5);
     other_ask(db, "PRAGMA ignore_check_constraints=ON;"
-                  "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms) VALUES "
+                  "INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms, every_ms) VALUES "
                   "(1, 'q', x'61', 5.5, 5.5, 5.5, 0.5), (2, 'q', x'62', 1800000, 1800000, 1800000, 0.5)");
     assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 1, counts), 0);
     assert_int_equal(counts[0], 2);
     clock_go();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char sql[256], seen[64] = "";
-        snprintf(sql, sizeof sql,
-                 "DELETE FROM tw_task; INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms) VALUES "
-                 "(1, %s, "
-                 "x'61', 5, 5, 5)",
-                 names[i]);
+        snprintf(
+            sql, sizeof sql,
+            "DELETE FROM tw_task; INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms) VALUES "
+            "(1, %s, "
+            "x'61', 5, 5, 5)",
+            names[i]);
         other_ask(db, sql);
         assert_true(store_queues(store, see_queue, seen) <= 0);
     }

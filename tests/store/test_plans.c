@@ -20,17 +20,20 @@ static const struct {
 /* The files in which ANALYZE runs. */
 static const char *const files[] = {
     "SELECT 1",
-    "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, dead_ms) VALUES (1, 'q', x'61', 5, 5, 5, "
+    "INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms, dead_ms) VALUES (1, 'q', x'61', 5, 5, "
+    "5, "
     "5)",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
-    " INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms) SELECT i, 'q', CAST('x' || i AS BLOB), 5, "
+    " INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms) SELECT i, 'q', CAST('x' || i AS "
+    "BLOB), 5, "
     "5, 5 FROM n",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
-    " INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, dead_ms) SELECT i, 'q', CAST('x' || i AS "
+    " INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms, dead_ms) SELECT i, 'q', CAST('x' || "
+    "i AS "
     "BLOB), 5, 5, "
     "5, 5 FROM n",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
-    " INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms) SELECT i, 'q' || i % 10, "
+    " INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms, every_ms) SELECT i, 'q' || i % 10, "
     "CAST('x' || i AS "
     "BLOB), "
     "i, i, i, 5 FROM n",

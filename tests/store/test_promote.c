@@ -38,14 +38,14 @@ static int64_t promote_by_view(struct tw_store *store, sqlite3 *db, const char *
 {
     static const char *const all =
         "INSERT INTO tw_promote(queue, id) SELECT queue, id FROM tw_look WHERE queue = 'q'"
-        " AND state = 'waiting' ORDER BY place_ms, seq LIMIT 10000 RETURNING 1";
+        " AND state = 'waiting' ORDER BY place_ms, revision LIMIT 10000 RETURNING 1";
     char one[200];
     (void)store;
     snprintf(one, sizeof one, "INSERT INTO tw_promote(queue, id) VALUES ('q', '%s') RETURNING 1",
              id != NULL ? id : "");
-    int64_t before = atoll(other_ask(db, "SELECT seq FROM tw_meta"));
+    int64_t before = atoll(other_ask(db, "SELECT revision FROM tw_meta"));
     bool found = *other_ask(db, id != NULL ? one : all) != '\0';
-    int64_t count = atoll(other_ask(db, "SELECT seq FROM tw_meta")) - before;
+    int64_t count = atoll(other_ask(db, "SELECT revision FROM tw_meta")) - before;
     assert_int_equal(found, count > 0);
     return count;
 }
@@ -74,8 +74,9 @@ static void make_states(struct tw_store *store, sqlite3 *db)
     clock_stop(50);
 }
 
-static const char *const all_but_waiting = "SELECT group_concat(CAST(id AS TEXT) || next_ms || place_ms || seq)"
-                                           " FROM (SELECT * FROM tw_task WHERE next_ms <> 50 ORDER BY seq)";
+static const char *const all_but_waiting =
+    "SELECT group_concat(CAST(id AS TEXT) || next_ms || place_ms || revision)"
+    " FROM (SELECT * FROM tw_task WHERE next_ms <> 50 ORDER BY revision)";
 
 /* A lease that has run out lapses before, and its task is a retry. */
 static void waiting_tasks_alone_are_promoted(void **state, promote_fn *by)
@@ -107,7 +108,7 @@ static void waiting_tasks_alone_are_promoted(void **state, promote_fn *by)
     assert_int_equal(by(store, db, NULL), 2); /* the earliest first */
     assert_int_equal(by(store, db, NULL), 0);
     assert_string_equal(other_ask(db, "SELECT group_concat(CAST(id AS TEXT) || due_ms || ' ' || token) FROM"
-                                      " (SELECT * FROM tw_task WHERE next_ms = 50 ORDER BY seq)"),
+                                      " (SELECT * FROM tw_task WHERE next_ms = 50 ORDER BY revision)"),
                         "retry7 0,over92 92,waiting94 0,lapsed96 44");
     assert_string_equal(other_ask(db, "SELECT group_concat(CAST(id AS TEXT)) FROM"
                                       " (SELECT * FROM tw_task WHERE next_ms <> 50 ORDER BY id)"),
@@ -140,9 +141,10 @@ static void a_call_promotes_ten_thousand_tasks_at_most(void **state)
     assert_string_equal(other_ask(db, "SELECT min(due_ms) || ' ' || max(due_ms) || ' ' || count(*) FROM tw_task"
                                       " WHERE next_ms = 1 AND place_ms = 1"),
                         "9700 19699 10000");
-    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task AS one JOIN tw_task AS two"
-                                      " ON two.seq = one.seq + 1 AND two.next_ms = 1 AND one.next_ms = 1"
-                                      " WHERE two.due_ms = one.due_ms + 1"),
+    assert_string_equal(other_ask(db,
+                                  "SELECT count(*) FROM tw_task AS one JOIN tw_task AS two"
+                                  " ON two.revision = one.revision + 1 AND two.next_ms = 1 AND one.next_ms = 1"
+                                  " WHERE two.due_ms = one.due_ms + 1"),
                         "9999");
     assert_int_equal(promote_all(store), 300);
     assert_int_equal(promote_all(store), 0);

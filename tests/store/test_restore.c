@@ -328,7 +328,7 @@ static void a_job_of_before_a_restore_neither_hides_nor_removes_a_new_task(void 
     clock_stop(0);
     restore_unseen(store, backup, db);
     put_many(db, "b", 1, tw_store_now() + SOON_MS);
-    assert_string_equal(other_ask(db, "SELECT seq FROM tw_task"), "1"); /* the number of the job */
+    assert_string_equal(other_ask(db, "SELECT revision FROM tw_task"), "1"); /* the number of the job */
     look_again(store);
     tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);

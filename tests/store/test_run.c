@@ -297,12 +297,13 @@ static void tokens_spread_the_retries(void **state)
     }
     start_with(store, &calls);
     EVENTUALLY(kept_of(&calls) == MANY);
-    other_ask(db, "CREATE TEMP TABLE taken AS SELECT id, seq, token FROM tw_task WHERE run > 0 AND token > 0");
+    other_ask(db,
+              "CREATE TEMP TABLE taken AS SELECT id, revision, token FROM tw_task WHERE run > 0 AND token > 0");
     for (int i = 0; i < MANY; i++)
         tw_job_answer(calls.kept[i], TW_ANSWER_FAILED);
     wait_for_answers(store, MANY);
     snprintf(sql, sizeof sql,
-             "CREATE TEMP TABLE failed AS SELECT taken.seq, taken.token, next_ms - 3240000 - %" PRIu64
+             "CREATE TEMP TABLE failed AS SELECT taken.revision, taken.token, next_ms - 3240000 - %" PRIu64
              " AS later FROM tw_task JOIN taken USING (id)",
              tw_store_now());
     other_ask(db, sql);
@@ -310,9 +311,10 @@ static void tokens_spread_the_retries(void **state)
     assert_string_equal(other_ask(db, "SELECT count(*) = 10 AND min(n) > 50 AND max(n) < 150 FROM"
                                       " (SELECT count(*) AS n FROM failed GROUP BY later * 10 / 720001)"),
                         "1");
-    assert_string_equal(other_ask(db, "SELECT count(*) < 60 FROM (SELECT later - lag(later) OVER (ORDER BY seq)"
-                                      " AS gap FROM failed) WHERE abs(gap) < 7200"),
-                        "1");
+    assert_string_equal(
+        other_ask(db, "SELECT count(*) < 60 FROM (SELECT later - lag(later) OVER (ORDER BY revision)"
+                      " AS gap FROM failed) WHERE abs(gap) < 7200"),
+        "1");
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
 }
@@ -860,10 +862,10 @@ static void a_run_tells_of_a_damaged_row_once_and_calls_the_others(void **state)
         put(store, (const char *[]){"a", "b", "c", "d", "e"}[i], (uint64_t)(5 + i));
     other_ask(db, "PRAGMA ignore_check_constraints = ON;"
                   "UPDATE tw_meta SET run = 7;"
-                  "UPDATE tw_task SET id = x'', attempt = 1, run = 7 WHERE seq = 1;"
-                  "UPDATE tw_task SET id = zeroblob(1025) WHERE seq = 2;"
-                  "UPDATE tw_task SET id = 'c' WHERE seq = 3;"
-                  "UPDATE tw_task SET due_ms = 253402300800000 WHERE seq = 4");
+                  "UPDATE tw_task SET id = x'', attempt = 1, run = 7 WHERE revision = 1;"
+                  "UPDATE tw_task SET id = zeroblob(1025) WHERE revision = 2;"
+                  "UPDATE tw_task SET id = 'c' WHERE revision = 3;"
+                  "UPDATE tw_task SET due_ms = 253402300800000 WHERE revision = 4");
     assert_int_equal(store_scan(store, "q", NULL, see, &seen), 5);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
@@ -877,15 +879,16 @@ static void a_run_tells_of_a_damaged_row_once_and_calls_the_others(void **state)
     assert_string_equal(
         news.text,
         "damaged: queue 'q': the row 1 of tw_task is damaged, and its task is not called: id is a blob of 0"
-        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE seq = 1 removes it\n"
+        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE revision = 1 removes it\n"
         "damaged: queue 'q': the row 2 of tw_task is damaged, and its task is not called: id is a blob of 1025"
-        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE seq = 2 removes it\n"
+        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE revision = 2 removes it\n"
         "damaged: queue 'q': the row 3 of tw_task is damaged, and its task is not called: id is a text of 1"
-        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE seq = 3 removes it\n"
+        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE revision = 3 removes it\n"
         "damaged: queue 'q': the row 4 of tw_task is damaged, and its task is not called: due_ms is an integer,"
         " 253402300800000: expected an integer of 0 to 253402300799999;"
-        " DELETE FROM tw_task WHERE seq = 4 removes it\n");
-    assert_string_equal(other_ask(db, "DELETE FROM tw_task WHERE seq = 1; SELECT count(*) FROM tw_task"), "3");
+        " DELETE FROM tw_task WHERE revision = 4 removes it\n");
+    assert_string_equal(other_ask(db, "DELETE FROM tw_task WHERE revision = 1; SELECT count(*) FROM tw_task"),
+                        "3");
     sqlite3_close(db);
 }
 
@@ -1815,11 +1818,11 @@ static void odd_names_stop_nobody(void **state)
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, NULL), 0);
     for (int i = 0; i < 5; i++) {
-        snprintf(
-            sql, sizeof sql,
-            "INSERT INTO tw_queue VALUES (%s, 1);"
-            "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms) VALUES (%d, %s, x'61', 5, 5, 5)",
-            names[i], 1000 * i + 500, names[i]);
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO tw_queue VALUES (%s, 1);"
+                 "INSERT INTO tw_task(revision, queue, id, due_ms, next_ms, place_ms) VALUES (%d, %s, x'61', "
+                 "5, 5, 5)",
+                 names[i], 1000 * i + 500, names[i]);
         other_ask(db, sql);
         put(store, "x", 5);
         wait_for_calls(&calls, i + 1);
@@ -2173,14 +2176,14 @@ static void many_dead_tasks_are_replayed_and_purged(void **state)
     sqlite3 *db = other_open(*state);
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', printf('%04d', 1001 - i), 5 FROM n;"
-                  "UPDATE tw_task SET dead_ms = 2000 - seq, error = 'x', attempt = 3, next_ms = 4");
+                  "UPDATE tw_task SET dead_ms = 2000 - revision, error = 'x', attempt = 3, next_ms = 4");
     assert_int_equal(store_purge(store, all_of("q"), 1100), 100);
     assert_int_equal(store_count(store, "q", true), 900);
     assert_int_equal(store_replay(store, all_of("q"), 77), 900);
     assert_int_equal(store_count(store, "q", true), 0);
     assert_string_equal(scan(store, &(struct tw_store_range){.count = 2}), "0101@77 0102@77");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE attempt = 0 AND error IS NULL"
-                                      " AND next_ms = due_ms AND seq > 1000"),
+                                      " AND next_ms = due_ms AND revision > 1000"),
                         "900");
     assert_int_equal(store_purge(store, all_of("q"), TW_STORE_TIME_MAX), 0);
     sqlite3_close(db);
@@ -2192,14 +2195,14 @@ static void a_call_replays_and_purges_ten_thousand_tasks_at_most(void **state)
     sqlite3 *db = other_open(*state);
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10300)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), 5 FROM n;"
-                  "UPDATE tw_task SET dead_ms = 20000 - seq");
+                  "UPDATE tw_task SET dead_ms = 20000 - revision");
     assert_int_equal(store_replay(store, all_of("q"), 77), TW_STORE_ALL_MAX);
     assert_string_equal(other_ask(db, "SELECT count(*) || ' ' || min(dead_ms) FROM tw_task"
                                       " WHERE dead_ms IS NOT NULL"),
                         "300 19700"); /* the first death first */
     assert_int_equal(store_replay(store, all_of("q"), 77), 300);
     assert_int_equal(store_replay(store, all_of("q"), 77), 0);
-    other_ask(db, "UPDATE tw_task SET dead_ms = seq");
+    other_ask(db, "UPDATE tw_task SET dead_ms = revision");
     assert_int_equal(store_purge(store, all_of("q"), TW_STORE_TIME_MAX), TW_STORE_ALL_MAX);
     assert_int_equal(store_purge(store, all_of("q"), TW_STORE_TIME_MAX), 300);
     assert_int_equal(store_purge(store, all_of("q"), TW_STORE_TIME_MAX), 0);
@@ -2213,7 +2216,7 @@ static void a_call_with_large_payloads_takes_fewer_tasks(void **state)
     other_ask(db,
               "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) INSERT INTO"
               " tw_put(queue, id, due_ms, payload) SELECT 'q', CAST(i AS TEXT), 5, zeroblob(16 << 20) FROM n;"
-              "UPDATE tw_task SET dead_ms = seq");
+              "UPDATE tw_task SET dead_ms = revision");
     assert_int_equal(store_replay(store, all_of("q"), TW_STORE_TIME_MAX), 2);
     assert_int_equal(store_replay(store, all_of("q"), TW_STORE_TIME_MAX), 1);
     assert_int_equal(store_promote(store, all_of("q")), 2);

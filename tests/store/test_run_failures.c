@@ -519,7 +519,7 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
     sqlite3 *db = other_open(fixture);
     other_ask(db, "DROP INDEX tw_order");
     runner_idle(fixture->store);
-    other_ask(db, "UPDATE tw_meta SET seq = seq + 30000");
+    other_ask(db, "UPDATE tw_meta SET revision = revision + 30000");
     wait_for_errors(&errors, 1);
     tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     assert_int_equal(tw_store_stop(fixture->store), 0);

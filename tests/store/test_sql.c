@@ -121,10 +121,10 @@ static void many_puts_keep_to_the_variables_of_the_connection(void **state)
 static void revisions_that_are_used_up_are_an_error(void **state)
 {
     sqlite3 *db = other_open(*state);
-    other_ask(db, "UPDATE tw_meta SET seq = 4611686018427387904");
+    other_ask(db, "UPDATE tw_meta SET revision = 4611686018427387904");
     assert_int_equal(put(store_of(state), "a", 1), TW_ECORRUPT);
     assert_string_equal(message(store_of(state)),
-                        "tw_meta: seq is 4611686018427387904: expected a number below 2^62");
+                        "tw_meta: revision is 4611686018427387904: expected a number below 2^62");
     sqlite3_close(db);
 }
 
@@ -159,10 +159,10 @@ static void no_two_tasks_get_one_number(void **state)
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'd', 1)");
     put(store_of(state), "e", 1);
     assert_string_equal(scan(store_of(state), NULL), "a@1 b@1 c@1 d@1 e@1");
-    assert_string_equal(other_ask(db, "SELECT group_concat(tw_task.seq) || '/' || tw_meta.seq"
+    assert_string_equal(other_ask(db, "SELECT group_concat(tw_task.revision) || '/' || tw_meta.revision"
                                       " FROM tw_task, tw_meta"),
                         "1,2,3,4,5/5");
-    other_ask(db, "UPDATE tw_meta SET seq = 2");
+    other_ask(db, "UPDATE tw_meta SET revision = 2");
     put(store_of(state), "f", 1);
     assert_string_equal(scan(store_of(state), NULL), "a@1 b@1 c@1 d@1 e@1 f@1");
     other_ask(db, "DELETE FROM tw_meta");
@@ -615,8 +615,8 @@ static void bad_values_of_the_other_views_are_named(void **state)
     other_ask(db, "UPDATE tw_task SET dead_ms = 1");
     assert_string_equal(other_refuses(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 7)"),
                         "tw_move: the task is dead: expected a replay, or a put in its place");
-    other_ask(db, "UPDATE tw_meta SET seq = 0; UPDATE tw_task SET dead_ms = NULL");
-    static const char *const behind = "tw_meta: seq: expected the largest revision of a task, below 2^62";
+    other_ask(db, "UPDATE tw_meta SET revision = 0; UPDATE tw_task SET dead_ms = NULL");
+    static const char *const behind = "tw_meta: revision: expected the largest revision of a task, below 2^62";
     assert_string_equal(other_refuses(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 7)"),
                         behind);
     assert_string_equal(other_refuses(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 7)"),
@@ -714,7 +714,7 @@ static void rows_that_are_no_tasks_are_refused(void **state)
             char sql[256];
             of[column] = rows[column][i];
             snprintf(sql, sizeof sql,
-                     "INSERT INTO tw_task(seq, queue, id, due_ms, every_ms, times, next_ms, place_ms)"
+                     "INSERT INTO tw_task(revision, queue, id, due_ms, every_ms, times, next_ms, place_ms)"
                      " VALUES (1, %s, %s, %s, %s, %s, 5, 5)",
                      of[0], of[1], of[2], of[3], of[4]);
             if (rows[column][i + 1] != NULL)
@@ -772,10 +772,10 @@ static void queues_with_equal_ids_do_not_meet(void **state)
             snprintf(sql, sizeof sql, "INSERT INTO %s", changes[i]);
             other_ask(db, sql);
             assert_string_equal(other_ask(db, "SELECT due_ms FROM tw_task WHERE queue = 'q'"), after[i]);
-            assert_string_equal(other_ask(db, "SELECT due_ms FROM tw_task WHERE queue = 'p' AND seq = 2"),
+            assert_string_equal(other_ask(db, "SELECT due_ms FROM tw_task WHERE queue = 'p' AND revision = 2"),
                                 "15");
         }
-        other_ask(db, "DELETE FROM tw_task; UPDATE tw_meta SET seq = 0");
+        other_ask(db, "DELETE FROM tw_task; UPDATE tw_meta SET revision = 0");
     }
     sqlite3_close(db);
 }

@@ -260,12 +260,13 @@ static void attempts_lapse_when_the_next_run_begins(void **state)
     assert_string_equal(wait_for_calls(&calls, 1), "w/1");
     wait_for_answers(store, 1);
     snprintf(expected, sizeof expected,
-             "x 3-3 due 5 next %llu seq 4: the run has ended,y 4-3 due 5 next %llu seq 5: the run has ended",
+             "x 3-3 due 5 next %llu revision 4: the run has ended,y 4-3 due 5 next %llu revision 5: the run "
+             "has ended",
              now_ms + 900 + jitter_ms, now_ms + 60);
     assert_string_equal(
         other_ask(db, "SELECT group_concat(id || ' ' || attempt || '-' || lapses || ' due ' || due_ms"
-                      " || ' next ' || next_ms || ' seq ' || seq || ': ' || error) FROM"
-                      " (SELECT * FROM tw_task WHERE run = 0 AND place_ms = next_ms ORDER BY seq)"),
+                      " || ' next ' || next_ms || ' revision ' || revision || ': ' || error) FROM"
+                      " (SELECT * FROM tw_task WHERE run = 0 AND place_ms = next_ms ORDER BY revision)"),
         expected);
     clock_pass(900 + jitter_ms - 1);
     runner_idle(store);
@@ -715,7 +716,7 @@ static void a_restored_file_is_read_anew(void **state)
     start_with(store_of(state), &calls);
     wait_for_calls(&calls, 2);
     wait_for_answers(store_of(state), 2);
-    other_ask(db, "BEGIN; UPDATE tw_meta SET seq = 0;"
+    other_ask(db, "BEGIN; UPDATE tw_meta SET revision = 0;"
                   "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'old', 5); COMMIT");
     wait_for_calls(&calls, 3);
     runner_idle(store_of(state));

@@ -173,7 +173,7 @@ static void the_table_holds_for_dead_tasks(void **state)
     struct seen seen = {.text = ""};
     sqlite3 *db = other_open(*state);
     put(store, "a", 10), put(store, "b", 10), put(store, "c", 10);
-    other_ask(db, "UPDATE tw_task SET dead_ms = 1000 - seq, error = 'no paper'");
+    other_ask(db, "UPDATE tw_task SET dead_ms = 1000 - revision, error = 'no paper'");
     assert_string_equal(scan(store, NULL), "");
     assert_string_equal(scan(store, &dead), "c@10! b@10! a@10!"); /* in the order of their deaths */
     assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
@@ -313,7 +313,7 @@ static void keepdue_lets_the_attempt_of_a_series_go_on(void **state)
     assert_true(seen.last.state == TW_STATE_LEASED && !seen.last.replaced);
     assert_int_equal(seen.last.due_ms, 50);
     assert_int_equal(seen.last.attempt, 2);
-    assert_string_equal(other_ask(db, "SELECT seq || ' ' || token FROM tw_task"), "1 55");
+    assert_string_equal(other_ask(db, "SELECT revision || ' ' || token FROM tw_task"), "1 55");
     sqlite3_close(db);
 }
 
@@ -335,14 +335,14 @@ static void keepdue_is_due_now_behind_another_attempt(void **state)
     assert_int_equal(seen.last.revision, 2);
     clock_stop(75);
     assert_int_equal(put_if(store, "a", 7, TW_CONDITION_KEEPDUE), 1); /* of the task behind */
-    assert_string_equal(other_ask(db,
-                                  "SELECT due_ms || ' ' || seq || ' ' || token || ' ' || replaced || every_ms"
-                                  " FROM tw_task"),
-                        "70 2 55 20");
+    assert_string_equal(
+        other_ask(db, "SELECT due_ms || ' ' || revision || ' ' || token || ' ' || replaced || every_ms"
+                      " FROM tw_task"),
+        "70 2 55 20");
     other_ask(db, "UPDATE tw_task SET replaced = 0, attempt = 1, every_ms = 5");
     assert_int_equal(put_if(store, "a", 7, TW_CONDITION_KEEPDUE), 1); /* the series ends */
     assert_string_equal(scan(store, NULL), "a@75*");
-    assert_string_equal(other_ask(db, "SELECT attempt || replaced || ' ' || seq FROM tw_task"), "01 3");
+    assert_string_equal(other_ask(db, "SELECT attempt || replaced || ' ' || revision FROM tw_task"), "01 3");
     clock_stop(1);
     sqlite3_close(db);
 }
@@ -694,7 +694,8 @@ static void fill_before(sqlite3 *db, const char *queue)
 }
 
 static const char *const difference =
-    "WITH tasks AS (SELECT queue, row_number() OVER (PARTITION BY queue ORDER BY seq) AS place, id, due_ms,"
+    "WITH tasks AS (SELECT queue, row_number() OVER (PARTITION BY queue ORDER BY revision) AS place, id, "
+    "due_ms,"
     " next_ms, place_ms, attempt, lapses, run, token, replaced, dead_ms, every_ms, times, missed,"
     " missed_periods, tries, backoff_ms, factor, backoff_max_ms, jitter, max_late_ms, error, payload FROM "
     "tw_task)"

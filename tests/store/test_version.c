@@ -361,12 +361,12 @@ static void the_old_file_is_used_on(void **state)
     struct fixture *fixture = *state;
     open_old(fixture);
     sqlite3 *db = other_open(fixture);
-    long last = atol(other_ask(db, "SELECT seq FROM tw_meta"));
-    assert_int_equal(atol(other_ask(db, "SELECT max(seq) FROM tw_task")), last);
+    long last = atol(other_ask(db, "SELECT revision FROM tw_meta"));
+    assert_int_equal(atol(other_ask(db, "SELECT max(revision) FROM tw_task")), last);
     assert_int_equal(put(fixture->store, "new", 1), 1);
     assert_string_equal(scan(fixture->store, NULL), "new@1");
     assert_int_equal(store_replay(fixture->store, tw_store_named("work", "dead"), 5), 1);
-    assert_int_equal(atol(other_ask(db, "SELECT seq FROM tw_task WHERE id = x'64656164'")), last + 2);
+    assert_int_equal(atol(other_ask(db, "SELECT revision FROM tw_task WHERE id = x'64656164'")), last + 2);
     assert_string_equal(other_ask(db, "PRAGMA integrity_check"), "ok");
     assert_string_equal(other_ask(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('orders', 'first', 7)"),
                         "");
@@ -464,7 +464,7 @@ static void the_old_tasks_go_on(void **state)
                       " || ' attempt ' || attempt || ' times ' || times || ' missed ' || missed_periods"
                       " || ' lapses ' || lapses || ' error ' || coalesce(error, 'none')"
                       " || ' dead ' || coalesce(dead_ms, 'no'), char(10))"
-                      " FROM (SELECT * FROM tw_task WHERE attempt > 0 ORDER BY seq)");
+                      " FROM (SELECT * FROM tw_task WHERE attempt > 0 ORDER BY revision)");
     assert_string_equal(found, ROWS_TEXT);
     assert_string_equal(jobs.text, JOBS_TEXT);
     sqlite3_close(db);

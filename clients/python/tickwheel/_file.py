@@ -309,13 +309,13 @@ class File:
     def _next(self, key: str) -> Optional[Tuple[bytes, int, int]]:
         found: List[Tuple[bytes, int, int]] = self._rows(
             "SELECT id, due_ms, next_ms FROM tw_task INDEXED BY tw_order WHERE queue = ? AND dead_ms IS NULL"
-            " AND replaced = 0 AND run = 0 AND next_ms > ? ORDER BY place_ms, seq LIMIT 1", key, now_ms())
+            " AND replaced = 0 AND run = 0 AND next_ms > ? ORDER BY place_ms, revision LIMIT 1", key, now_ms())
         return found[0] if found else None
 
     def _scan(self, key: str, cursor: int, _: str, count: int, *match: Any) -> Tuple[int, List[Any]]:
         pattern = pattern_of(match[1] if match else b"*")
-        found = self._rows("SELECT seq, id, due_ms, next_ms FROM tw_look WHERE queue = ? AND seq > ?"
-                           " ORDER BY seq LIMIT ?", key, int(cursor), int(count))
+        found = self._rows("SELECT revision, id, due_ms, next_ms FROM tw_look WHERE queue = ? AND revision > ?"
+                           " ORDER BY revision LIMIT ?", key, int(cursor), int(count))
         last = found[-1][0] if len(found) == int(count) else 0
         return last, [row for _, *row in found if pattern.fullmatch(row[0])]
 
@@ -326,7 +326,7 @@ class File:
                                   encoded(words[2])))
         return len(self._rows("INSERT INTO tw_promote(queue, id) SELECT queue, id FROM tw_look WHERE queue = ?"
                               f" AND dead_ms IS NULL AND (state = 'waiting' OR {OVER})"
-                              " ORDER BY place_ms, seq LIMIT ? RETURNING id", key, PAGE))
+                              " ORDER BY place_ms, revision LIMIT ? RETURNING id", key, PAGE))
 
     def _pause(self, key: str, paused: int) -> int:
         return len(self._rows("INSERT INTO tw_pause(queue, paused) VALUES (?, ?) RETURNING queue", key, paused))
@@ -334,17 +334,18 @@ class File:
     # Dead tasks
 
     def _dead(self, key: str, *words: Any) -> List[Any]:
-        given, died, seq = dict(zip(words[::2], words[1::2])), -1, -1
+        given, died, revision = dict(zip(words[::2], words[1::2])), -1, -1
         if "AFTER" in given:
-            found = self._rows("SELECT dead_ms, seq FROM tw_task WHERE queue = ? AND id = ?"
+            found = self._rows("SELECT dead_ms, revision FROM tw_task WHERE queue = ? AND id = ?"
                                " AND dead_ms IS NOT NULL", key, given["AFTER"])
             if not found:
                 after = text(given["AFTER"])
                 raise sqlite3.IntegrityError(f"AFTER is {after!r}: expected the id of a dead task")
-            died, seq = found[0]
+            died, revision = found[0]
         return self._rows("SELECT id, due_ms, dead_ms, attempt, coalesce(error, ''), lapses, NULL FROM tw_task"
-                          " WHERE queue = ? AND dead_ms IS NOT NULL AND (dead_ms, seq) > (?, ?)"
-                          " ORDER BY dead_ms, seq LIMIT ?", key, died, seq, int(given.get("COUNT", 100)))
+                          " WHERE queue = ? AND dead_ms IS NOT NULL AND (dead_ms, revision) > (?, ?)"
+                          " ORDER BY dead_ms, revision LIMIT ?", key, died, revision,
+                          int(given.get("COUNT", 100)))
 
     def _each_dead(self, statement: str, key: str, chosen: Sequence[Any], *first: Any) -> int:
         """Runs a statement for a dead task, `IDS 1 id`, or for a page of them, `ALL`. Returns their number."""
