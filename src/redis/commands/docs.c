@@ -216,7 +216,9 @@ static const struct command {
      "write fast",
      {
          .summary = "Says that an attempt has failed, or gives the task back as if it had not been taken.",
-         .complexity = O1,
+         .complexity =
+             "O(1); BACK without a time O(n) with n the number of ready tasks between the old place of the "
+             "task and the first ready one, or the one that was given back last, at most 10,000",
          .arity = nack_arity,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args =
