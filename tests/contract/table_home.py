@@ -267,8 +267,9 @@ class Table(Targets):
         tokens = self.tokens[name]
         token = tokens.pop() if self.answers_once else tokens[-2 if "before" in words else -1]
         given = read_options(word for word in words if word != "before")
-        outcome = self.change(name, verb, error=given.get("error", ""), token=token, timed=int("in" in given),
-                              at_ms=self.time(given), lease_ms=int(given.get("lease", 0)))
+        outcome = self.change(name, verb, error=given.get("error", ""), token=token,
+                              timed=int("in" in given or "at" in given), at_ms=self.time(given),
+                              lease_ms=int(given.get("lease", 0)))
         if self.counts_cancelled and outcome["reply"] == NO:
             self.counted[{DONE: "done", BACK: "back"}.get(verb, "failed")] += 1
         return [texts[outcome["reply"]].format(outcome["value_ms"] - BEGIN)]
