@@ -125,10 +125,9 @@
     X(LOAD_TIE,                                                                                                \
       "SELECT revision, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
       " AND replaced = 0 AND place_ms = ?2 AND revision > ?3 ORDER BY revision LIMIT ?4")                      \
-    X(SWEEP,                                                                                                   \
-      "SELECT queue, place_ms, revision FROM $tw_task INDEXED BY tw_order WHERE dead_ms IS NULL AND queue > "  \
-      "?1"                                                                                                     \
-      " AND replaced = 0 AND place_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, place_ms, revision")       \
+    X(SWEEP, "SELECT queue, place_ms, revision FROM $tw_task INDEXED BY tw_order WHERE dead_ms IS NULL"        \
+             " AND queue > ?1 AND replaced = 0 AND place_ms BETWEEN 0 AND 253402300799999"                     \
+             " ORDER BY queue, place_ms, revision")                                                            \
     X(NEWS,                                                                                                    \
       "SELECT revision, place_ms, queue FROM $tw_task NOT INDEXED WHERE revision > ?1 AND dead_ms IS NULL"     \
       " AND replaced = 0 ORDER BY revision")                                                                   \
