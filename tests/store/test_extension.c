@@ -491,9 +491,9 @@ static void an_old_sqlite_is_refused(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* Runs a statement with ever more memory, until it is enough. Of the requests from each place of the code one is
- * refused: alone within a transaction, else together with all that follow. A failure may leave a transaction open,
- * and rolling back leaves nothing. */
+/* Runs a statement with ever more memory, until it is enough. Of the requests from each place of the code one
+ * is refused: alone within a transaction, else together with all that follow. A failure may leave a transaction
+ * open, and rolling back leaves nothing. */
 static void with_little_memory(sqlite3 *db, const char *begin, const char *sql, int result)
 {
     bool within = begin[0] != '\0', happened = true;

@@ -417,8 +417,8 @@ static int compare_begun(const void *one, const void *other)
     return (int32_t)(a->order - b->order) < 0 ? -1 : 1;
 }
 
-/* Ends the lease of a task, if it has one, and makes its token void. A task that waits in a wheel stays there, at
- * its place among the tasks of its time. */
+/* Ends the lease of a task, if it has one, and makes its token void. A task that waits in a wheel stays
+ * there, at its place among the tasks of its time. */
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
     struct tw__redis_attempt attempt = tw__redis_task_any_attempt(begun->task);
@@ -431,9 +431,9 @@ static void forget(struct tw__redis_queue *queue, const struct begun *begun, uin
         file_with(queue, begun->task, again ? &attempt : NULL, begun->at_ms, now_ms);
 }
 
-/* The tasks that were ready come before those of their time that were not. But a task that stands behind an attempt
- * is of the others, and its time may lie before that of a ready one. A task became ready no sooner than all those
- * that were ready before it. */
+/* The tasks that were ready come before those of their time that were not. But a task that stands behind an
+ * attempt is of the others, and its time may lie before that of a ready one. A task became ready no sooner
+ * than all those that were ready before it. */
 static void forget_in_order(struct tw__redis_queue *queue, const struct begun *begun, size_t count,
                             uint64_t now_ms)
 {

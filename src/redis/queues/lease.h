@@ -51,8 +51,8 @@ void tw__redis_lease_renew(struct tw__redis_queue *queue, struct tw__redis_task 
 void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
                             struct tw__redis_buffer *log);
 
-/* For a copy of the queue `from`, which has no leases and no tokens: the attempts under way there have not begun.
- * Its tasks are in the order of those of `from`. */
+/* For a copy of the queue `from`, which has no leases and no tokens: the attempts under way there have not
+ * begun. Its tasks are in the order of those of `from`. */
 void tw__redis_lease_forget_all(struct tw__redis_queue *queue, const struct tw__redis_queue *from,
                                 uint64_t now_ms);
 

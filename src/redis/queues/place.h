@@ -122,8 +122,8 @@ uint32_t tw__redis_place_tries(const struct tw__redis_queues *queues, const stru
 
 /* ---- workers, pauses, dead tasks ------------------------------------------------------------------------- */
 
-/* Whether a ready or leased task has its `order` from a file, or from before a failover. Such tasks come before the
- * others, in the order of their times. */
+/* Whether a ready or leased task has its `order` from a file, or from before a failover. Such tasks come
+ * before the others, in the order of their times. */
 bool tw__redis_place_is_from_elsewhere(const struct tw__redis_queues *queues,
                                        const struct tw__redis_task *task);
 /* Puts a due task at the end of its queue's line of ready tasks. Requires: the task is filed nowhere. */

@@ -1186,8 +1186,8 @@ static void assert_next(const char *id)
         assert_bytes_equal(tw__redis_task_id(task), text(id));
 }
 
-/* Attempts under way have not begun in a copy. Those tasks come in the order in which they became ready, and not
- * in the order in which their leases end. */
+/* Attempts under way have not begun in a copy. Those tasks come in the order in which they became ready, and
+ * not in the order in which their leases end. */
 static void a_copy_has_no_leases(void **state)
 {
     static const char *const ids[] = {"c", "a", "e", "b", "d"};
