@@ -60,7 +60,7 @@ static void end_wait(int number)
 /* Sends this thread a signal after each moment. Returns false if the system has no timer left. */
 static bool begin_moments(timer_t *timer)
 {
-    const struct timespec moment = {.tv_nsec = MOMENT_MS * MS_NS};
+    const struct timespec moment = {.tv_nsec = (long)MOMENT_MS * MS_NS};
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
     event.sigev_notify_thread_id = gettid();
     return timer_create(CLOCK_MONOTONIC, &event, timer) == 0 &&

@@ -336,10 +336,10 @@ static void wake_on_resize(void)
 
 static bool prepare(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal}, last = {.sa_handler = end_unread};
     if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0 || tcgetattr(STDIN_FILENO, &modes) != 0)
         return false;
-    signal(SIGALRM, end_unread);
+    sigaction(SIGALRM, &last, NULL);
     sigaction(SIGINT, &action, NULL); /* before curses, which handles only signals without a handler */
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);

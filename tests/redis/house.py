@@ -244,7 +244,7 @@ class House:
             self.judge.add_take(take)
         self.judge.nameless |= set(self.shop.names[""])
         self.judge.copies = {(queue, name): error for queue, (_, _, dead, _, _) in looks.items()
-                              for name, _, _, _, error, _ in dead}
+                              for name, _, _, _, error, *_ in dead}
         self.judge.unknown = {}
         self.judge.copies.update({(deed.queue, deed.name): ANY for deed in self.shop.deeds})
         self.judge.ordered, self.judge.passed = ordered, passed

@@ -72,7 +72,7 @@ static struct {
     int n;
     enum moment when;
 } opening;
-static int openings;
+static int openings, identified; /* how often, and with which error the last time */
 
 static void reach(enum moment when)
 {
@@ -112,9 +112,9 @@ int __wrap_sqlite3_open_v2(const char *path, sqlite3 **db, int flags, const char
 
 int __wrap_tw__store_db_identify(struct tw__store_db *db)
 {
-    int error = __real_tw__store_db_identify(db);
+    identified = __real_tw__store_db_identify(db);
     reach(BEFORE_READING);
-    return error;
+    return identified;
 }
 
 /* Whose file is replaced during the next commit of the run, after that has looked for it; NULL: nobody's. And
@@ -726,6 +726,8 @@ static void a_file_that_moves(struct fixture *fixture, int n, enum moment when, 
     assert_null(opening.call);
     if (when == BEFORE_THE_CALL)
         assert_int_equal(openings, 0);
+    if (when == AFTER_OPENING || (when == BEFORE_OPENING && replaced)) /* and what was opened is not read */
+        assert_int_equal(identified, TW_EREPLACED);
     assert_non_null(strstr(text, expected));
     tw_store_close(fixture->store);
     fixture->store = NULL;
@@ -782,6 +784,9 @@ static void no_file_is_made_beside_the_log_of_another(void **state)
         fixture->store = NULL;
         each_file_has_its_tasks(fixture, false);
     }
+    replace_beside(fixture, "-wal"); /* an empty one has nothing to lose */
+    fixture->store = open_there(fixture);
+    assert_int_equal(put(fixture->store, "new", 1), 1);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------------ */

@@ -545,7 +545,7 @@ def test_a_target_of_the_wrong_type_kills_tasks(server, r):
     due = now_ms()
     add(r, "s", "out", "a", due, payload=("f", "v", "g", "w"))
     add(r, "s", "out", "l", due, "LIST", payload=("value",))
-    for name, due_, dead, attempt, error, _ in wait_dead(r, "s", 2):
+    for name, due_, dead, attempt, error, *_ in wait_dead(r, "s", 2):
         assert (due_, attempt, task(r, "s", name)["target"]) == (due, 3, "out") and dead >= due
         assert "WRONGTYPE" in error
     assert [task(r, "s", name)["payload"] for name in ("a", "l")] == [["f", "v", "g", "w"], ["value"]]
