@@ -501,6 +501,36 @@ CREATE TRIGGER tw_pause_insert INSTEAD OF INSERT ON tw_pause BEGIN
     UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575);
 END;
 
+-- INSERT INTO tw_replay(queue, id, due_ms) lets a dead task wait again, for now if due_ms is NULL.
+CREATE VIEW tw_replay(queue, id, due_ms) AS SELECT queue, id, NULL FROM tw_task WHERE dead_ms IS NOT NULL;
+CREATE TRIGGER tw_replay_insert INSTEAD OF INSERT ON tw_replay BEGIN
+    SELECT CASE
+        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
+                OR instr(NEW.queue, char(0)) THEN
+            RAISE(ABORT, 'tw_replay: queue: expected text of 1 to 255 bytes without NUL')
+        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
+            RAISE(ABORT, 'tw_replay: id: expected text or a blob of 1 to 1024 bytes')
+        WHEN NEW.due_ms NOT IN (CAST(NEW.due_ms AS INTEGER), CAST(CAST(NEW.due_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.due_ms AS INTEGER) NOT BETWEEN 0 AND 253402300799999 THEN
+            RAISE(ABORT,
+                'tw_replay: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999')
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
+                         AND revision < 4611686018427387904) THEN
+            RAISE(ABORT, 'tw_meta: revision: expected the largest revision of a task, below 2^62')
+    END;
+    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw_task
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND dead_ms IS NOT NULL);
+    UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+        clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
+    UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
+        (due_ms, next_ms, place_ms) = (SELECT due, due, max(due, clock) FROM (SELECT clock,
+            coalesce(CAST(NEW.due_ms AS INTEGER), clock) AS due FROM tw_clock)),
+        attempt = 0, lapses = 0, missed_periods = 0, run = 0, dead_ms = NULL, error = NULL
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+END;
+
 -- INSERT INTO tw_take(queue, take, worker, lease_ms, count) takes tasks. `take` is a random name of the caller,
 -- by which tw_taken shows them. A name that has tasks already takes no further ones.
 CREATE VIEW tw_take(queue, take, worker, lease_ms, count) AS

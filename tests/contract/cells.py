@@ -88,7 +88,7 @@ def answer_cell(verb, state, reply, options, repeats):
         return "dead.2" if repeats else "dead.1"
     if verb == "fail":
         return "fail.2" if reply == "dead" else "fail.1"
-    return "back.2" if "in" in options else "back.1"
+    return "back.2" if "in" in options or "at" in options else "back.1"
 
 
 class Trace:

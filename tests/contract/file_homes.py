@@ -184,6 +184,12 @@ class Sql(Looks, Store):
         reply = self.file("tw_move", name, read_options(words))
         return ["gone" if reply.startswith("error there is no such task") else reply]
 
+    def do_replay(self, name, *words):
+        names = self.do_deaths() if name == "all" else [name]
+        due_ms = self.time(read_options(words)) if words else None
+        return [str(sum(self.insert("tw_replay", queue=self.queue, id=one, due_ms=due_ms) == "yes"
+                        for one in names if one != "nothing"))]
+
     def do_cancel(self, name):
         task = self.look(name)
         self.insert("tw_cancel", queue=self.queue, id=name)
@@ -339,7 +345,8 @@ class SqlTake(Sql):
 class StoreTake(SqlTake):
     """The same, but the process of the run files, moves, cancels, promotes, pauses and looks, by calls in C."""
     lacks = ("sqltake", )
-    do_put = do_move = do_cancel = do_promote = do_pause = do_resume = do_get = do_details = do_states = None
+    do_put = do_move = do_cancel = do_promote = do_pause = do_resume = do_replay = do_get = do_details = None
+    do_states = None
     do_scan = do_len = do_range = do_next = do_deaths = None
 
 

@@ -130,6 +130,7 @@ static void each_view_and_each_call_raises_changes(void **state)
         {"INSERT INTO tw_promote(queue, id) VALUES ('q', 'waiting')", NULL},
         {"INSERT INTO tw_pause(queue, paused) VALUES ('q', 1)", NULL},
         {"INSERT INTO tw_pause(queue, paused) VALUES ('paused', 0)", NULL},
+        {"INSERT INTO tw_replay(queue, id) VALUES ('q', 'dead')", NULL},
         {"put", call_put},
         {"put with KEEPDUE", call_keepdue},
         {"move", call_move},

@@ -433,6 +433,52 @@ static void a_lease_lapses_before_a_change(void **state)
     sqlite3_close(db);
 }
 
+/* So does the last lease of a task that dies of it, before it is replayed. */
+static void a_task_that_dies_of_its_lapse_is_replayed(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    clock_stop(0);
+    put_once(store, "x");
+    assert_string_equal(take(db), "x");
+    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16");
+    assert_string_equal(other_ask(db, "INSERT INTO tw_replay(queue, id) VALUES ('q', 'x') RETURNING id"), "");
+    clock_pass(LEASE_MS);
+    assert_string_equal(other_ask(db, "INSERT INTO tw_replay(queue, id, due_ms)"
+                                      " VALUES ('q', 'x', '1900000000000') RETURNING id"),
+                        "x");
+    const struct tw_store_task *task = get(store, "x");
+    assert_int_equal(task->state, TW_STATE_WAITING);
+    assert_int_equal(task->due_ms, 1900000000000);
+    assert_int_equal(task->attempt + task->lapses, 0);
+    assert_null(task->error);
+    sqlite3_close(db);
+}
+
+/* A bug: the name of a dead period is longer than a put allows, so SQL could not replay it. */
+static void a_dead_period_with_a_long_name_is_replayed(void **state)
+{
+#define DEATH                                                                                                  \
+    "INSERT INTO tw_take(queue, take, lease_ms) VALUES ('q', 'name of it', 60000);"                            \
+    "INSERT INTO tw_nack(queue, id, token, how) SELECT queue, id, token, 'dead' FROM tw_taken;"                \
+    "SELECT count(*) FROM tw_task WHERE dead_ms IS NOT NULL AND length(id) > 960"
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    uint64_t count = 0;
+    clock_stop(0);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, every_ms) VALUES ('q', hex(zeroblob(480)), 5, 60000)");
+    assert_string_equal(other_ask(db, DEATH), "1");
+    assert_string_equal(other_ask(db, "INSERT INTO tw_replay(queue, id) SELECT queue, id FROM tw_task"
+                                      " WHERE dead_ms IS NOT NULL RETURNING length(id) > 960"),
+                        "1");
+    other_ask(db, "DELETE FROM tw_task WHERE every_ms > 0");
+    assert_string_equal(other_ask(db, DEATH), "1");
+    assert_int_equal(tw_store_replay(store, all_of("q"), 5, &count), 0);
+    assert_int_equal(count, 1);
+    sqlite3_close(db);
+#undef DEATH
+}
+
 /* The numbers of the library and those of the statements are one row of numbers. */
 static void a_lapse_draws_its_number_among_others(void **state)
 {
@@ -814,6 +860,8 @@ int main(int argc, char **argv)
         TEST(each_wait_has_the_jitter_of_its_token),
         TEST(a_put_stands_behind_a_lease),
         TEST(a_lease_lapses_before_a_change),
+        TEST(a_task_that_dies_of_its_lapse_is_replayed),
+        TEST(a_dead_period_with_a_long_name_is_replayed),
         TEST(a_lapse_draws_its_number_among_others),
         TEST(a_run_leaves_leased_tasks_alone),
         TEST(a_run_ends_a_lease_and_calls_the_next_attempt),
