@@ -26,7 +26,7 @@ from subject import NOTHING, Subject, command, release
 import tickwheel
 import tickwheel.aio
 from tickwheel import Back, Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError
-from tickwheel import _errors, _links, _tasks, _words
+from tickwheel import _errors, _file, _links, _tasks, _words
 from tickwheel._file import EXTENSION
 from tickwheel.worker import Places
 
@@ -163,6 +163,12 @@ def test_patterns(work, pattern, found):
         list(work.scan("x" * 256))
 
 
+def test_a_scan_of_too_many(work):
+    with pytest.raises(ValueError, match="count is 2147483648: expected an integer from 1 to 2147483647"):
+        list(work.scan(count=2**31))
+    assert list(work.scan(count=2**31 - 1)) == []
+
+
 def test_promote_and_pause(work):
     assert work.promote_all() == 0
     for number in range(5):
@@ -227,6 +233,30 @@ def test_dead_tasks(work):
     assert work.replay_all(at=4e9) == 1 and work.get("c").due == 4e9
     kill(work, "d")
     assert work.purge_all() == 1 and work.dead() == []
+
+
+def test_a_dead_period_with_a_long_name(work):
+    """A bug: its name is longer than a put allows, and a file replayed by a put."""
+    for call in (lambda id: work.replay(id, delay=60), lambda _: work.replay_all(delay=60)):
+        work.put("x" * 960, "y", every=3600, tries=3)
+        ready(work, "x" * 960)
+        [job] = take(work).values()
+        work.client.execute_command("TW.NACK", work.key, job.id, job.token, "DEAD")
+        [dead] = work.dead()
+        assert len(dead.id) > 960 and call(dead.id) == 1
+        again = work.get(dead.id)
+        assert (again.state, again.attempt, again.error, again.text) == ("waiting", 0, "", "y")
+        work.cancel(dead.id)
+
+
+@pytest.mark.parametrize("how", [["BACK"], []], ids=["back", "failed"])
+def test_the_next_attempt_at_a_time_that_has_passed(work, how):
+    """A bug: a file took the present instead, and no look and no limit of lateness knew the time."""
+    work.put("a", "x")
+    ready(work, "a")
+    job = take(work)["a"]
+    assert work.client.execute_command("TW.NACK", work.key, "a", job.token, *how, "AT", 1500)
+    assert (work.get("a").state, work.get("a").next) == ("ready", 1.5)
 
 
 def test_more_dead_tasks_than_one_command_handles(work, monkeypatch):
@@ -752,13 +782,70 @@ def test_a_child_of_a_fork_does_not_use_the_file(work):
 
 
 @in_file
-def test_a_file_of_another_format_is_refused(work):
-    db = sqlite3.connect(work.client.path)
+def test_a_backup_of_another_format_is_refused_by_each_call(work):
+    """Also over the caller's connection. Nothing changes."""
+    db = sqlite3.connect(work.client.path, isolation_level=None)
+    mine = work.on(db)
+    for id in ("a", "b"):
+        work.put(id, "x")
+    job = take(work)["a"]
     db.execute("UPDATE tw_meta SET format = 2")
+
+    def refused(call):
+        said = "^format is 2: expected 1; the version that wrote it can read it$"
+        with pytest.raises(sqlite3.OperationalError, match=said):
+            call()
+        assert not db.in_transaction
+
+    for one in (work, mine):
+        for call in (lambda: one.put("a", "y"), lambda: one.move("b", delay=5), lambda: one.cancel("b"),
+                     lambda: one.get("a"), one.count, one.next, one.dead, lambda: list(one.scan()),
+                     one.purge_all, one.replay_all, lambda: take(one),
+                     lambda: one.client.execute_command("TW.ACK", work.key, "a", job.token)):
+            refused(call)
+    refused(lambda: work.on(db))
+    refused(lambda: tickwheel.File(work.client.path))
+    db.execute("UPDATE tw_meta SET format = 1")
+    assert (work.count(), work.get("a").attempt, work.get("b").attempt, work.get("a").text) == (2, 1, 0, "x")
+    db.close()
+
+
+def test_a_file_from_before_the_first_release_is_refused(tmp_path):
+    db = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
+    db.execute("CREATE TABLE tw_meta(name TEXT, value)")
+    db.execute("INSERT INTO tw_meta VALUES ('version', 3)")
+    db.close()
+    with pytest.raises(sqlite3.OperationalError, match="^format is 0: expected 1; the version that wrote it"):
+        tickwheel.connect(f"sqlite:///{tmp_path}/old.db")
+
+
+@in_file
+def test_no_call_asks_for_the_times_of_the_file(work, monkeypatch):
+    """Since Linux 6.13 that makes the next commit slower. If statx() is refused, os.stat() finds the same."""
+    path, status = work.client.path, os.stat(work.client.path)
+
+    def stat(name):
+        raise AssertionError(f"{name} was asked for its times")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", stat)
+        work.put("a", "x", delay=60)
+        assert work.get("a").text == "x" and _file.place_of(path) == (status.st_dev, status.st_ino)
+    monkeypatch.setattr(_file, "STATX", lambda *_: -1)
+    assert _file.place_of(path) == (status.st_dev, status.st_ino) and _file.place_of(path + "-none") is None
+
+
+@in_file
+def test_a_take_passes_over_a_thousand_tasks_and_the_next_one_goes_on(work):
+    db = sqlite3.connect(work.client.path)
+    mine = work.on(db)
+    for number in range(1001):
+        mine.put(f"late{number}", "x", at=1, max_late=1)
+    mine.put("a", "x")
     db.commit()
     db.close()
-    with pytest.raises(sqlite3.OperationalError, match="format 2: expected 1"):
-        tickwheel.File(work.client.path)
+    assert work.client.execute_command("TW.TAKE", 1, work.key, "LEASE", 60000) == [] and work.count() == 2
+    assert list(take(work)) == ["a"] and work.count() == 1
 
 
 @in_file

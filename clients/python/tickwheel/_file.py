@@ -4,10 +4,12 @@ commands of the module, so queues and workers are the same in both homes."""
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import secrets
 import sqlite3
+import struct
 import threading
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
@@ -26,8 +28,14 @@ MOST = 1000  # tasks of a take
 MOST_MATCH = 255  # bytes of a pattern
 ELSEWHERE = "{}: a file has no such statement"
 
+LOOKS = ("TW.GET", "TW.LEN", "TW.NEXT", "TW.SCAN", "TW.DEAD")
+
 # The process that has opened a file. SQLite cannot go on in a child of fork(), which does not hold its locks.
 opened: Dict[str, int] = {}
+
+# The call of Linux that os.stat() stands for, and the words that ask it for the inode alone.
+STATX = getattr(ctypes.CDLL(None) if os.name == "posix" else None, "statx", None)
+AT_FDCWD, STATX_INO, STATX_BYTES, INODE_AND_DEVICE = -100, 0x100, 256, "=32xQ96xII"
 
 TASK = """
     SELECT state, due_ms AS due, next_ms AS next, attempt, lapses, replaced, every_ms AS every, times, missed,
@@ -44,16 +52,46 @@ NEXT_PLACE = """
         AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)
         AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"""
 
-REPLAY = """
-    INSERT INTO tw_put(queue, id, due_ms, payload, tries, backoff_ms, factor, backoff_max_ms, jitter,
-        max_late_ms)
-    SELECT queue, id, ?, payload, tries, backoff_ms, factor, backoff_max_ms, jitter, max_late_ms
-    FROM tw_task WHERE queue = ? AND id = ? AND dead_ms IS NOT NULL RETURNING id"""
+REPLAY = "INSERT INTO tw_replay(due_ms, queue, id) VALUES (?, ?, ?) RETURNING id"
+PURGE = """
+    INSERT INTO tw_cancel(queue, id)
+    SELECT queue, id FROM tw_task WHERE queue = ? AND id = ? AND dead_ms IS NOT NULL RETURNING id"""
 
 
 def now_ms() -> int:
     """Returns Unix time in ms, rounded up, so that nothing is early."""
     return -(-time.time_ns() // 1000000)
+
+
+def place_of(path: str) -> Optional[Tuple[int, int]]:
+    """Returns device and inode of a file; None: there is none. It does not ask for the times of the file, as
+    os.stat() does: since Linux 6.13 the next write would give the file new ones, and each commit would write
+    the journal of the file system."""
+    found = ctypes.create_string_buffer(STATX_BYTES)
+    if STATX is not None and STATX(AT_FDCWD, os.fsencode(path), 0, STATX_INO, found) == 0:
+        inode, major, minor = struct.unpack_from(INODE_AND_DEVICE, found)
+        return os.makedev(major, minor), inode
+    try:
+        status = os.stat(path)  # It knows why statx() has failed, or does its work.
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def check_format(db: sqlite3.Connection) -> None:
+    """Raises the contract's error for tables of another version. Those from before the first release had a row
+    for each name."""
+    cursor = db.cursor()
+    cursor.row_factory = None
+    try:
+        row = cursor.execute("SELECT format FROM tw_meta").fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such column" not in str(error):
+            raise
+        row = cursor.execute("SELECT 0 FROM tw_meta WHERE name = 'version'").fetchone()
+    if row is None or row[0] != FORMAT:
+        raise sqlite3.OperationalError(f"format is {row and row[0]}: expected {FORMAT}; the version that wrote "
+                                       "it can read it")
 
 
 def pattern_of(glob: bytes) -> Pattern[bytes]:
@@ -128,20 +166,16 @@ class File:
             "TW.REPLAY": self._replay, "TW.PURGE": self._purge, "TW.ACK": self._ack, "TW.NACK": self._nack,
             "TW.PROMOTE": self._promote, "TW.PAUSE": lambda key: self._pause(key, 1),
             "TW.RESUME": lambda key: self._pause(key, 0),
-            "TW.TOUCH": self._touch, "TW.TAKE": lambda *words: FileLink(self).take(["TW.TAKE", *words])}
+            "TW.TOUCH": self._touch}
         self._open()
 
     def _open(self) -> None:
-        before = self._found("")
+        before = place_of(self.path)
         if before is not None:
             self._places = {"": before}
         self._check_log()
-        db = self._db()
-        self._install(db)
-        said = db.execute("SELECT format FROM tw_meta").fetchone()[0]
-        if said != FORMAT:
-            raise sqlite3.OperationalError(f"the tables have format {said}: expected {FORMAT}")
-        found = {end: self._found(end) for end in ("", "-wal", "-shm")}
+        self._install(self._db())
+        found = {end: place_of(self.path + end) for end in ("", "-wal", "-shm")}
         self._check()
         if found["-wal"] and not found["-shm"]:
             raise self._lost("-shm", "replaced")
@@ -149,13 +183,6 @@ class File:
 
     def __repr__(self) -> str:
         return f"<File {self.path}>"
-
-    def _found(self, end: str) -> Optional[Tuple[int, int]]:
-        try:
-            status = os.stat(self.path + end)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return status.st_dev, status.st_ino
 
     def _lost(self, end: str, how: str) -> sqlite3.OperationalError:
         return sqlite3.OperationalError(f"{self.path}{end} was {how} while it was open: connect again, when "
@@ -182,13 +209,12 @@ class File:
                                            "after the fork alone, or start the process without a fork")
         for end, place in self._places.items():
             with contextlib.suppress(PermissionError):  # Then nothing is proved.
-                found = self._found(end)
+                found = place_of(self.path + end)
                 if found != place:
                     raise self._lost(end, "replaced" if found else "removed")
 
     def _db(self) -> sqlite3.Connection:
-        """Returns this thread's connection. Each call begins with it."""
-        self._check()
+        """Returns this thread's connection."""
         made: Optional[sqlite3.Connection] = getattr(self._own, "connection", None)
         if made is None:
             address = f"file:{quote(os.fsencode(self.path))}?mode={'rw' if self._places else 'rwc'}"
@@ -210,14 +236,18 @@ class File:
     def execute_command(self, *words: Any, **_: Any) -> Any:
         """Does a command of the module (docs/redis.md), and returns its reply as redis-py does."""
         name = str(words[0]).upper()
+        if name == "TW.TAKE":
+            return FileLink(self).take(words)
         if name not in self._commands:
             raise NotImplementedError(ELSEWHERE.format(name))
         key = text(words[1]) if isinstance(words[1], bytes) else words[1]
-        return self._commands[name](key, *words[2:])
+        with self.transaction(name in LOOKS):
+            return self._commands[name](key, *words[2:])
 
     @staticmethod
     def _install(db: sqlite3.Connection) -> None:
-        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'tw_put'").fetchone():
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'tw_meta'").fetchone():
+            check_format(db)
             return
         try:
             db.enable_load_extension(True)
@@ -232,21 +262,27 @@ class File:
                 db.enable_load_extension(False)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commits at the end, or rolls back after an error."""
+    def transaction(self, look: bool = False) -> Iterator[sqlite3.Connection]:
+        """Commits at the end, or rolls back after an error. A look does not wait for those who write."""
+        self._check()
         db = self._db()
-        db.execute("BEGIN IMMEDIATE")
+        db.execute("BEGIN" if look else "BEGIN IMMEDIATE")
         with ended(db, "COMMIT", "ROLLBACK"):
             yield db
 
     def _cursor(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        """Does a statement. Rows are tuples, whatever rows the caller's connection makes."""
+        """Does a statement in a transaction. Rows are tuples, whatever rows the caller's connection makes."""
         cursor = self._db().cursor()
         cursor.row_factory = None
         return cursor.execute(statement, values)
 
     def _rows(self, statement: str, *values: Any) -> List[Any]:
         return self._cursor(statement, *values).fetchall()
+
+    def _insert(self, view: str, row: Dict[str, Any]) -> bool:
+        """Returns whether the view has done it."""
+        names, places = ", ".join(row), ", ".join("?" * len(row))
+        return bool(self._rows(f"INSERT INTO {view}({names}) VALUES ({places}) RETURNING id", *row.values()))
 
     # Tasks
 
@@ -270,13 +306,10 @@ class File:
         if "missed" in row:
             row["missed"] = str(row["missed"]).lower()
         row["condition"] = " ".join(sorted(conditions)) or None
-        names, places = ", ".join(row), ", ".join("?" * len(row))
-        found = self._rows(f"INSERT INTO tw_put({names}) VALUES ({places}) RETURNING id", *row.values())
-        return row["id"] if found else None
+        return row["id"] if self._insert("tw_put", row) else None
 
     def _cancel(self, key: str, *ids: Any) -> List[int]:
-        with self.transaction():
-            return [self._cancel_one(key, encoded(id)) for id in ids]
+        return [self._cancel_one(key, encoded(id)) for id in ids]
 
     def _cancel_one(self, key: str, id: bytes) -> int:
         found = self._rows(f"SELECT state = 'leased' AND NOT {OVER} FROM tw_look WHERE queue = ? AND id = ?",
@@ -285,11 +318,10 @@ class File:
         return 1 + int(found[0][0]) if found else 0
 
     def _move(self, key: str, id: Any, how: str, ms: int, condition: Optional[str] = None) -> Optional[int]:
-        with self.transaction():
-            if not self._rows("SELECT 1 FROM tw_task WHERE queue = ? AND id = ?", key, encoded(id)):
-                return None
-            return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
-                                  " RETURNING id", key, encoded(id), time_of([how, ms]), condition))
+        if not self._rows("SELECT 1 FROM tw_task WHERE queue = ? AND id = ?", key, encoded(id)):
+            return None
+        return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
+                              " RETURNING id", key, encoded(id), time_of([how, ms]), condition))
 
     def _told(self, key: str, id: bytes) -> Optional[Dict[str, Any]]:
         at = self._cursor(TASK, key, id)
@@ -349,42 +381,40 @@ class File:
 
     def _each_dead(self, statement: str, key: str, chosen: Sequence[Any], *first: Any) -> int:
         """Runs a statement for a dead task, `IDS 1 id`, or for a page of them, `ALL`. Returns their number."""
-        with self.transaction():
-            one = chosen[0] == "IDS"
-            ids = [encoded(chosen[2])] if one else [row[0] for row in self._dead(key, "COUNT", PAGE)]
-            return sum(len(self._rows(statement, *first, key, id)) for id in ids)
+        one = chosen[0] == "IDS"
+        ids = [encoded(chosen[2])] if one else [row[0] for row in self._dead(key, "COUNT", PAGE)]
+        return sum(len(self._rows(statement, *first, key, id)) for id in ids)
 
     def _replay(self, key: str, *words: Any) -> int:
         chosen = 1 if words[0] == "ALL" else 3
         return self._each_dead(REPLAY, key, words, time_of(list(words[chosen:])))
 
     def _purge(self, key: str, *words: Any) -> int:
-        return self._each_dead("INSERT INTO tw_cancel(queue, id) SELECT queue, id FROM tw_task"
-                               " WHERE queue = ? AND id = ? AND dead_ms IS NOT NULL RETURNING id", key, words)
+        return self._each_dead(PURGE, key, words)
 
     # Attempts
 
     def take(self, name: str, keys: Sequence[str], worker: str, lease_ms: int, count: int) -> List[Any]:
         """Takes tasks of the first queue that has some, as the take of this random name. After an error the
-        same name finds what was taken."""
+        same name finds what was taken. A take that finds none may have passed over a thousand that were too
+        late: place_ms() tells whether to go on."""
         with self.transaction() as db:
-            while True:
-                dropped = db.execute("SELECT dropped FROM tw_meta").fetchone()
-                for key in keys:
-                    db.execute("INSERT INTO tw_take(queue, take, worker, lease_ms, count)"
-                               " VALUES (?, ?, ?, ?, ?)", (key, name, worker, lease_ms, min(count, MOST)))
-                found = self._rows("SELECT queue, id, token, due_ms, attempt, payload, missed_periods"
-                                   " FROM tw_taken WHERE take = ?", name)
-                if found or db.execute("SELECT dropped FROM tw_meta").fetchone() == dropped:
-                    return [[*row[:5], [b"" if row[5] is None else blob(row[5])], row[6]] for row in found]
+            for key in keys:
+                db.execute("INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, ?, ?, ?)",
+                           (key, name, worker, lease_ms, min(count, MOST)))
+            found = self._rows("SELECT queue, id, token, due_ms, attempt, payload, missed_periods"
+                               " FROM tw_taken WHERE take = ?", name)
+        return [[*row[:5], [b"" if row[5] is None else blob(row[5])], row[6]] for row in found]
 
     def place_ms(self, keys: Sequence[str]) -> float:
         """Returns the next time at which a take of these queues may find something."""
-        places = [self._rows(NEXT_PLACE, key)[0][0] for key in keys]
+        with self.transaction(look=True):
+            places = [self._rows(NEXT_PLACE, key)[0][0] for key in keys]
         return min((place for place in places if place is not None), default=float("inf"))
 
     def version(self) -> Any:
         """Returns a number that changes when another connection changes the file."""
+        self._check()
         return self._rows("PRAGMA data_version")
 
     def _ack(self, key: str, id: Any, token: str) -> int:
@@ -398,23 +428,22 @@ class File:
 
     def _nack(self, key: str, id: Any, token: str, *words: Any) -> Optional[int]:
         """Returns 0 if the task, or its period, is dead now; None if the token is no good."""
-        how, error, at, ms, rest = "failed", None, False, None, iter(words)
+        row: Dict[str, Any] = {"queue": key, "id": encoded(id), "token": token, "how": "failed"}
+        rest = iter(words)
         for word in rest:
             if word in ("BACK", "DEAD"):
-                how = str(word).lower()
+                row["how"] = str(word).lower()
             elif word == "ERROR":
-                error = blob(next(rest)).decode("utf-8", "replace")
+                row["error"] = blob(next(rest)).decode("utf-8", "replace")
             else:
-                at, ms = word == "AT", int(next(rest))
-        with self.transaction():
-            last = self._rows("SELECT replaced <= 0 AND (? = 'dead' OR attempt - lapses >= coalesce(tries,"
-                              " (SELECT m.tries FROM tw_meta m))) FROM tw_task WHERE queue = ? AND id = ?",
-                              how, key, encoded(id))
-            if not self._rows("INSERT INTO tw_nack(queue, id, token, how, error, next_ms) VALUES (?, ?, ?, ?,"
-                              " ?, ? + ? * (SELECT clock FROM tw_clock)) RETURNING id",
-                              key, encoded(id), token, how, error, ms, not at):
-                return None
-        return 0 if how != "back" and last[0][0] else 1
+                begin = 0 if word == "AT" else self._rows("SELECT clock FROM tw_clock")[0][0]
+                row["next_ms"] = begin + int(next(rest))
+        last = self._rows("SELECT replaced <= 0 AND (? = 'dead' OR attempt - lapses >= coalesce(tries,"
+                          " (SELECT m.tries FROM tw_meta m))) FROM tw_task WHERE queue = ? AND id = ?",
+                          row["how"], key, row["id"])
+        if not self._insert("tw_nack", row):
+            return None
+        return 0 if row["how"] != "back" and last[0][0] else 1
 
 
 class Within(File):
@@ -430,14 +459,17 @@ class Within(File):
     def _open(self) -> None:
         self._install(self._of_caller)
 
+    def _check(self) -> None:
+        """Nobody knows which file the connection has open."""
+
     def _db(self) -> sqlite3.Connection:
         return self._of_caller
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Does all of it or nothing in the caller's transaction, which it begins as sqlite3 does."""
+    def transaction(self, look: bool = False) -> Iterator[sqlite3.Connection]:
+        """Does all of it or nothing in the caller's transaction. A change begins one as sqlite3 does."""
         db = self._of_caller
-        if not db.in_transaction:
+        if not (look or db.in_transaction):
             db.execute("BEGIN IMMEDIATE")
             if db.isolation_level is None or getattr(db, "autocommit", False) is True:
                 with ended(db, "COMMIT", "ROLLBACK"):
@@ -450,8 +482,10 @@ class Within(File):
 
 @contextlib.contextmanager
 def ended(db: sqlite3.Connection, well: str, *badly: str) -> Iterator[None]:
-    """Ends a transaction at the end of the block, or after its error."""
+    """Ends a transaction at the end of the block, or after its error. Each transaction looks at the format of
+    the tables: somebody may have restored a backup of another one."""
     try:
+        check_format(db)
         yield
         db.execute(well)
     except BaseException:

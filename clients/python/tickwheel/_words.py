@@ -21,6 +21,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MILLISECOND = timedelta(milliseconds=1)
 MOST_TRIES = 1000000
 PAGE = 10000  # The most tasks of one command.
+MOST_HINT = 2**31 - 1  # The most of a scan, for which the number is a hint.
 
 
 class Backoff(NamedTuple):
@@ -144,7 +145,7 @@ def cancel_words(key: Id, ids: Sequence[Id]) -> Words:
 
 def scan_words(key: Id, cursor: int, count: int, match: Optional[Id]) -> Words:
     pattern: Words = [] if match is None else ["MATCH", encoded(match, "match")]
-    return ["TW.SCAN", key, cursor, "COUNT", whole("count", count, 1, MOST_TIMES), *pattern]
+    return ["TW.SCAN", key, cursor, "COUNT", whole("count", count, 1, MOST_HINT), *pattern]
 
 
 def dead_words(key: Id, count: int, after: Optional[Id]) -> Words:
