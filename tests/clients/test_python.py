@@ -961,6 +961,53 @@ def test_addresses(connect):
 
 # The package
 
+NO_REDIS = """
+import asyncio, sys
+
+class Blocked:
+    @staticmethod
+    def find_spec(name, *_):
+        if name.split(".")[0] == "redis":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked)
+import tickwheel, tickwheel.aio
+
+for way in (tickwheel, tickwheel.aio):
+    for url in ("redis://h", "redis+cluster://h", "redis+sentinel://h/s"):
+        try:
+            way.connect(url)
+        except ModuleNotFoundError as error:
+            print(error)
+home = tickwheel.connect(sys.argv[1])
+tickwheel.Queue(home, "q").put("a", "x")
+worker = tickwheel.Worker(home)
+worker.add(lambda job: worker.stop(), "q")
+print(worker.run())
+
+async def main():
+    home = tickwheel.aio.connect(sys.argv[1])
+    await tickwheel.aio.Queue(home, "q").put("a", "x")
+    worker = tickwheel.aio.Worker(home)
+
+    @worker.task("q")
+    async def handler(job):
+        worker.stop()
+
+    print(await worker.run())
+
+asyncio.run(main())
+"""
+
+
+def test_a_file_needs_no_redis_py(tmp_path):
+    done = subprocess.run([sys.executable, "-c", NO_REDIS, new_file(tmp_path)], capture_output=True, text=True,
+                          cwd=PACKAGE, timeout=PATIENCE, check=False)
+    said = done.stdout.splitlines()
+    assert len(said) == 8 and all("install redis-py, Debian's python3-redis" in line for line in said[:6]), done
+    assert said[6:] == [str(Counts(done=1))] * 2, done
+
+
 def test_the_package_names_all_its_folders():
     """The wheel has the folders that pyproject.toml names, and the version of the tree."""
     with open(os.path.join(PACKAGE, "pyproject.toml"), "rb") as file:
@@ -994,4 +1041,5 @@ def test_the_package_installs(tmp_path):
     said = subprocess.run([python, "-P", "-c", script], capture_output=True, text=True, check=True,
                           env=environment, timeout=PATIENCE)
     folder, rest = said.stdout.strip().split(" ", 1)
-    assert folder.startswith(str(venv)) and rest == "True ['redis (>=4.3)'] True tickwheel.aio.worker"
+    assert folder.startswith(str(venv))
+    assert rest == """True ["redis (>=4.3) ; extra == 'redis'"] True tickwheel.aio.worker"""

@@ -19,9 +19,6 @@ Times and delays are seconds: numbers or timedelta; a moment is Unix seconds or 
 `tickwheel.aio` has the same for asyncio. docs/python.md explains all of it."""
 from typing import Any
 
-import redis
-import redis.sentinel
-
 from . import _connect
 from ._errors import Back, Dead, Retry, WorkerError
 from ._file import File
@@ -40,6 +37,6 @@ def connect(url: str, **options: Any) -> Any:
 
     `url`: redis://HOST:PORT/DB, rediss:// with TLS, unix:///PATH; redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB,
     the primary that sentinels name; redis+cluster://HOST:PORT; sqlite:///FILE in the working folder, or
-    sqlite:////FOLDER/FILE. `options` are those of the client's class. Raises ValueError for another url."""
-    return _connect.connect(url, _connect.Kit(File, redis.Redis, redis.RedisCluster, redis.sentinel.Sentinel),
-                            options)
+    sqlite:////FOLDER/FILE. `options` are those of the client's class. Raises ValueError for another url, and
+    ModuleNotFoundError for a server where redis-py is not installed."""
+    return _connect.connect(url, File, "redis", options)

@@ -2,6 +2,7 @@
 """The address of a home of tasks, as a URL."""
 from __future__ import annotations
 
+import importlib
 from typing import Any, Dict, NamedTuple, Tuple
 from urllib.parse import unquote, urlsplit
 
@@ -12,11 +13,20 @@ SCHEMES = ("redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster,
 
 
 class Kit(NamedTuple):
-    """The classes of clients: those for threads, or those for asyncio."""
-    file: Any
+    """The classes of redis-py: those for threads, or those for asyncio."""
     server: Any
     cluster: Any
     sentinel: Any
+
+
+def kit_of(package: str) -> Kit:
+    """Imports redis or redis.asyncio. Raises ModuleNotFoundError where it is not installed."""
+    try:
+        clients, sentinels = importlib.import_module(package), importlib.import_module(package + ".sentinel")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error}: install redis-py, Debian's python3-redis, or use a file, "
+                                  "sqlite:///FILE", name=error.name) from error
+    return Kit(clients.Redis, clients.RedisCluster, sentinels.Sentinel)
 
 
 def place_of(text: str) -> Tuple[str, int]:
@@ -31,7 +41,7 @@ def user_of(text: str) -> Dict[str, Any]:
     return {name: part for name, part in zip(("username", "password"), parts) if part}
 
 
-def primary(address: str, tls: Dict[str, bool], kit: Kit, options: Dict[str, Any]) -> Any:
+def primary(address: str, tls: Dict[str, bool], package: str, options: Dict[str, Any]) -> Any:
     """Returns the client for the primary of a service that sentinels name."""
     places, _, path = address.partition("/")
     name, _, db = path.partition("/")
@@ -39,22 +49,24 @@ def primary(address: str, tls: Dict[str, bool], kit: Kit, options: Dict[str, Any
     if not name or not places:
         raise ValueError("the url names no service: expected redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB")
     settings: Dict[str, Any] = {"socket_timeout": PATIENCE_S, **tls}
-    found = kit.sentinel([place_of(one) for one in places.split(",")],
-                         sentinel_kwargs={**settings, **options.pop("sentinel_kwargs", {})})
+    own = {**settings, **options.pop("sentinel_kwargs", {})}
+    found = kit_of(package).sentinel([place_of(one) for one in places.split(",")], sentinel_kwargs=own)
     return found.master_for(unquote(name), **{**settings, **user_of(user), "db": int(db or 0), **options})
 
 
-def connect(url: str, kit: Kit, options: Dict[str, Any]) -> Any:
+def connect(url: str, file: Any, package: str, options: Dict[str, Any]) -> Any:
+    """Returns a client. `file` is the class of files, and `package` has those of servers."""
     scheme, _, address = url.partition("://")
     kind, _, way = scheme.partition("+")
     if scheme == "sqlite":
         if not address.startswith("/") or len(address) < 2 or "?" in address:
             raise ValueError(f"url is {url!r}: expected sqlite:///FILE, or sqlite:////FOLDER/FILE")
-        return kit.file(unquote(address[1:]), **options)
+        return file(unquote(address[1:]), **options)
     if kind in ("redis", "rediss") and way == "sentinel":
-        return primary(address, {"ssl": True} if kind == "rediss" else {}, kit, dict(options))
+        return primary(address, {"ssl": True} if kind == "rediss" else {}, package, dict(options))
     if kind in ("redis", "rediss") and way == "cluster":
-        return kit.cluster.from_url(f"{kind}://{address}", **{"socket_timeout": PATIENCE_S, **options})
+        cluster = kit_of(package).cluster
+        return cluster.from_url(f"{kind}://{address}", **{"socket_timeout": PATIENCE_S, **options})
     if scheme in ("redis", "rediss", "unix") and address:
-        return kit.server.from_url(url, **options)
+        return kit_of(package).server.from_url(url, **options)
     raise ValueError(f"the url's scheme is {scheme!r}: expected {SCHEMES}")

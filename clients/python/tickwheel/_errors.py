@@ -2,13 +2,10 @@
 """The exceptions of handlers, and the errors of a server: some pass by themselves, the others need a person."""
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 import sqlite3
-from typing import Iterable, NamedTuple, Optional, Union
-
-import redis.exceptions
+from typing import Iterable, List, NamedTuple, Optional, Union
 
 from ._tasks import Counts, Job
 from ._words import Moment, Seconds, Words, encoded, when
@@ -124,15 +121,16 @@ PASSING = {LOST, "READONLY", "LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN"
            "NOREPLICAS", "BUSY", "MOVED", "ASK"}
 
 # redis-py makes classes of some errors, and takes the code out of their texts; newer versions of more errors.
+# They are known by their names, because a program that only uses a file may have no redis-py.
 CLASSES = {
     "ReadOnlyError": "READONLY", "BusyLoadingError": "LOADING", "MasterDownError": "MASTERDOWN",
     "ClusterDownError": "CLUSTERDOWN", "TryAgainError": "TRYAGAIN", "OutOfMemoryError": "OOM",
     "MovedError": "MOVED", "AskError": "ASK", "ClusterCrossSlotError": "CROSSSLOT",
     "AuthenticationError": "NOAUTH", "AuthenticationWrongNumberOfArgsError": "NOAUTH",
     "AuthorizationError": "NOPERM", "NoPermissionError": "NOPERM",
+    "ConnectionError": LOST, "TimeoutError": LOST, "OSError": LOST, "RedisClusterException": LOST,
+    "ClusterError": LOST,
 }
-CONNECTION = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError, asyncio.TimeoutError,
-              redis.exceptions.RedisClusterException, redis.exceptions.ClusterError)
 FILE = {"database is locked": "BUSY", "database table is locked": "BUSY", "database or disk is full": "MISCONF",
         "disk I/O error": LOST}  # Errors of SQLite that pass.
 CODE = re.compile(r"[A-Z]{2,}\b")
@@ -147,19 +145,23 @@ ADVICE = {
 }
 
 
+def names_of(error: object) -> List[str]:
+    """Returns the names of its class, and of those from which that derives."""
+    return [base.__name__ for base in type(error).__mro__]
+
+
 def code(error: BaseException) -> str:
     """Returns the first word of a server's error; LOST if the connection failed; ERR for all others."""
-    for base in type(error).__mro__:
-        if base.__name__ in CLASSES:
-            return CLASSES[base.__name__]
     inner = error.args[0] if error.args else None
-    if isinstance(inner, redis.exceptions.RedisError):
+    if isinstance(inner, Exception) and "RedisError" in names_of(inner):
         return code(inner)  # Of a connection that was refused while it began.
-    if isinstance(error, CONNECTION):
-        return LOST
+    names = names_of(error)
+    known = [CLASSES[name] for name in names if name in CLASSES]
+    if known:
+        return known[0]
     if isinstance(error, sqlite3.Error):
         return FILE.get(str(error), "ERR")
-    found = CODE.match(str(error)) if isinstance(error, redis.exceptions.ResponseError) else None
+    found = CODE.match(str(error)) if "ResponseError" in names else None
     return found[0] if found else "ERR"
 
 

@@ -4,21 +4,23 @@ may block, and its socket_timeout is longer than the BLOCK of TW.TAKE. The other
 run meanwhile."""
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import inspect
 import socket
 import threading
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import redis
+import redis.exceptions
 from redis.cluster import RedisCluster
 from redis.sentinel import SentinelConnectionPool
 
 from . import _errors
-from ._file import File, FileLink
+from ._clients import PATIENCE, check_role
 from ._words import Value
 
-PATIENCE = 5.0  # Seconds for a command that does not block, if the client has no shorter socket_timeout.
+CONNECTION = (redis.ConnectionError, redis.TimeoutError, OSError, asyncio.TimeoutError,
+              redis.exceptions.RedisClusterException, redis.exceptions.ClusterError)
 
 # The worker has its own tries, and has to know when a connection is a new one. Each pool makes the rest anew:
 # from version 7 on redis-py keeps handlers and registries of the pool among its settings.
@@ -38,24 +40,6 @@ def timeouts(pool_settings: Dict[str, Any], lease_s: float, block_s: float) -> T
     """Returns the time limits of a call and of a TW.TAKE."""
     call = min(pool_settings.get("socket_timeout") or PATIENCE, PATIENCE, max(1.0, lease_s / 3))
     return call, block_s + call
-
-
-def check_client(client: Any, asyncio: bool) -> None:
-    """Raises TypeError for what is no client, and for a client of the other kind: its replies come differently,
-    so its commands would be lost, or sent before an error."""
-    send = getattr(client, "execute_command", None)
-    if not callable(send):
-        raise TypeError(f"client is {client!r}: expected a client of redis-py")
-    if not asyncio and inspect.iscoroutinefunction(send):
-        raise TypeError(f"client is {client!r}: expected one that is not of redis.asyncio, or tickwheel.aio")
-    if asyncio and isinstance(client, (redis.Redis, RedisCluster, File)):
-        raise TypeError(f"client is {client!r}: expected one of redis.asyncio, or of tickwheel.aio.connect")
-
-
-def check_role(pool: Any) -> None:
-    """Raises ValueError for the client of a Sentinel's replicas."""
-    if not getattr(pool, "is_master", True):
-        raise ValueError("client is one of slave_for: expected one of master_for, as replicas give no tasks")
 
 
 def address_in(error: BaseException) -> Tuple[str, int]:
@@ -200,7 +184,7 @@ class ClusterLink(Link):
 
     def find(self) -> None:
         """Asks the cluster which node has the slot. Leaves all as it is if nobody answers."""
-        with self.finding, contextlib.suppress(*_errors.CONNECTION, redis.RedisError):
+        with self.finding, contextlib.suppress(*CONNECTION, redis.RedisError):
             self.cluster.nodes_manager.initialize()
             self.turn_to(self.of_node())
 
@@ -212,19 +196,7 @@ class ClusterLink(Link):
             pool.disconnect(inuse_connections=False)
 
 
-def groups(client: Any, keys: Sequence[str]) -> List[List[str]]:
-    """Returns the queues in groups that one TW.TAKE can name: in a cluster those of one slot."""
-    if not isinstance(client, RedisCluster):
-        return [list(keys)]
-    by_slot: Dict[int, List[str]] = {}
-    for key in keys:
-        by_slot.setdefault(client.keyslot(key), []).append(key)
-    return list(by_slot.values())
-
-
-def link(client: Any, keys: Sequence[str], lease_s: float, block_s: float) -> Union[Link, FileLink]:
-    if isinstance(client, File):
-        return FileLink(client)
+def link(client: Any, keys: Sequence[str], lease_s: float, block_s: float) -> Link:
     if isinstance(client, RedisCluster):
         return ClusterLink(client, keys[0], lease_s, block_s)
     return Link(client, lease_s, block_s)

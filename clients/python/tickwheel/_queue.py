@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Any, Optional, Tuple, TypeVar
 
+from ._clients import check_client
 from ._file import Within
-from ._links import check_client
 from ._words import (CENTURY_MS, MOST_TIMES, MOST_TRIES, Id, Moment, Payload, Seconds, Words,
                      backoff_words, encoded, late_words, milliseconds, one_of, payload_words, when, whole)
 

@@ -13,8 +13,10 @@ import threading
 import time
 from typing import Any, Callable, Deque, Dict, List, Optional, Set, TypeVar
 
-from . import _errors, _links, _tasks
+from . import _errors, _tasks
+from ._clients import PATIENCE, check_client, check_role, groups, is_cluster
 from ._errors import BACK, Outcome, Waits, WorkerError
+from ._file import File, FileLink
 from ._signals import Bell
 from ._tasks import Counts, Job
 from ._words import MOST_LEASE_MS, PAGE, Seconds, encoded, milliseconds, take_words, whole
@@ -41,9 +43,9 @@ class Settings:
         self.lease_s = self.lease_ms / 1000
         self.grace_s = None if grace is None else milliseconds("grace", grace) / 1000
         self.handlers: Dict[str, Any] = {}
-        self.cluster = hasattr(client, "get_node_from_key")
+        self.cluster = is_cluster(client)
         if not self.cluster:
-            _links.check_role(getattr(client, "connection_pool", None))
+            check_role(getattr(client, "connection_pool", None))
 
     def add(self, handler: Any, queues: Any) -> None:
         if not queues:
@@ -104,6 +106,14 @@ class Places:
         return max(LEAST_BLOCK_S, TURNS_S * min(1.0, room / self.groups))
 
 
+def link(client: Any, keys: List[str], lease_s: float) -> Any:
+    """Returns the worker's way to its queues: connections of its own. Only those to a server need redis-py."""
+    if isinstance(client, File):
+        return FileLink(client)
+    from . import _links
+    return _links.link(client, keys, lease_s, BLOCK_S)
+
+
 class Group:
     """The queues that one TW.TAKE can name, with their connections and their jobs."""
 
@@ -151,7 +161,7 @@ class Worker(WorkerBase):
 
     def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 4,
                  grace: Optional[Seconds] = None) -> None:
-        _links.check_client(client, asyncio=False)
+        check_client(client, asyncio=False)
         self._settings = Settings(client, name, lease, jobs, grace)
         self._changed = threading.Condition()
         self._queue: queue.SimpleQueue[Optional[tuple[Group, Job]]] = queue.SimpleQueue()
@@ -209,10 +219,9 @@ class Worker(WorkerBase):
                 raise RuntimeError("the worker has started before: make another one")
             self._started = True
         one = self._settings
-        keys = _links.groups(one.client, list(one.handlers))
+        keys = groups(one.client, list(one.handlers))
         self._places = Places(one.jobs, len(keys))
-        self._groups = [Group(some, _links.link(one.client, some, one.lease_s, BLOCK_S))
-                        for some in keys]
+        self._groups = [Group(some, link(one.client, some, one.lease_s)) for some in keys]
         beats = [self._thread("beat", self._beat, group) for group in self._groups]
         for group in self._groups:
             self._thread("take", self._take, group)
@@ -478,7 +487,7 @@ class Worker(WorkerBase):
     def _abandon(self) -> None:
         """Gives back the tasks of the handlers that still run, in one try, when nobody here takes any more."""
         for group in self._groups:
-            self._rests(group, _links.PATIENCE)
+            self._rests(group, PATIENCE)
             with self._changed:
                 jobs = [job for job in self._running if job.queue in group.keys and not job._settled]
                 for job in jobs:
@@ -489,7 +498,7 @@ class Worker(WorkerBase):
                 job._end(not_yours=False)
                 self._count(self._settle(group, job, BACK))
         with self._changed:  # Results that are on their way have this last try.
-            self._changed.wait_for(lambda: not self._running, _links.PATIENCE)
+            self._changed.wait_for(lambda: not self._running, PATIENCE)
 
     def _close(self) -> None:
         for _ in range(self._threads):

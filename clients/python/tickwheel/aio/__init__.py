@@ -16,9 +16,6 @@
 """
 from typing import Any
 
-import redis.asyncio
-import redis.asyncio.sentinel
-
 from .. import _connect
 from .._errors import Back, Dead, Retry, WorkerError
 from .._tasks import Counts, DeadTask, Job, Task
@@ -33,5 +30,4 @@ __all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "File", "Job", "Queu
 
 def connect(url: str, **options: Any) -> Any:
     """Returns a client of redis.asyncio, or a File; see tickwheel.connect."""
-    kit = _connect.Kit(File, redis.asyncio.Redis, redis.asyncio.RedisCluster, redis.asyncio.sentinel.Sentinel)
-    return _connect.connect(url, kit, options)
+    return _connect.connect(url, File, "redis.asyncio", options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, Optional, Sequence
 
 import redis.asyncio as redis
 from redis import exceptions
@@ -12,10 +12,9 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.sentinel import SentinelConnectionPool
 
 from .. import _errors
-from .._links import address_in, check_role, settings_of, timeouts
+from .._clients import check_role
+from .._links import CONNECTION, address_in, settings_of, timeouts
 from .._words import Value
-from ._file import File, FileLink
-
 
 CALLS = 16  # Results and heartbeats on their way at once, each on a connection of its own.
 
@@ -102,7 +101,7 @@ class Link:
     async def close(self) -> None:
         await self.leave()
         for pool in (self.caller.connection_pool, self.take_pool):
-            with contextlib.suppress(*_errors.CONNECTION):
+            with contextlib.suppress(*CONNECTION):
                 await pool.disconnect()
 
 
@@ -158,7 +157,7 @@ class ClusterLink(Link):
 
     async def find(self) -> None:
         """Asks the cluster which node has the slot. Leaves all as it is if nobody answers."""
-        with contextlib.suppress(*_errors.CONNECTION, exceptions.RedisError):
+        with contextlib.suppress(*CONNECTION, exceptions.RedisError):
             await self.client.nodes_manager.initialize()
             await self.turn_to(self.client.get_node_from_key(self.key))
 
@@ -170,20 +169,7 @@ class ClusterLink(Link):
             await one.disconnect(inuse_connections=False)
 
 
-def groups(client: Any, keys: Sequence[str]) -> List[List[str]]:
-    """Returns the queues in groups that one TW.TAKE can name: in a cluster those of one slot."""
-    if not isinstance(client, RedisCluster):
-        return [list(keys)]
-    by_slot: Dict[int, List[str]] = {}
-    for key in keys:
-        by_slot.setdefault(client.keyslot(key), []).append(key)
-    return list(by_slot.values())
-
-
-def link(client: Any, keys: Sequence[str], lease_s: float, block_s: float,
-         finding: asyncio.Lock) -> Union[Link, ClusterLink, FileLink]:
-    if isinstance(client, File):
-        return FileLink(client)
+def link(client: Any, keys: Sequence[str], lease_s: float, block_s: float, finding: asyncio.Lock) -> Link:
     if isinstance(client, RedisCluster):
         return ClusterLink(client, keys[0], lease_s, block_s, finding)
     return Link(client, lease_s, block_s)

@@ -11,16 +11,24 @@ import time
 from typing import Any, Awaitable, Callable, Iterator, List, Optional, Set, TypeVar
 
 from .. import _errors, _tasks
+from .._clients import PATIENCE, check_client, groups
 from .._errors import BACK, Outcome, Waits, WorkerError
-from .._links import PATIENCE, check_client
 from .._signals import STOPPING
 from .._tasks import Counts, Job
 from .._words import Seconds, encoded, take_words
 from ..worker import BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, Places, Settings, WorkerBase, log
-from . import _links
+from ._file import File, FileLink
 
 Handler = Callable[[Job], Awaitable[object]]
 H = TypeVar("H", bound=Callable[..., Awaitable[object]])
+
+
+def link(client: Any, keys: List[str], lease_s: float, finding: asyncio.Lock) -> Any:
+    """Returns the worker's way to its queues, as the one for threads does."""
+    if isinstance(client, File):
+        return FileLink(client)
+    from . import _links
+    return _links.link(client, keys, lease_s, BLOCK_S, finding)
 
 
 class Group:
@@ -142,26 +150,25 @@ class Worker(WorkerBase):
         self._abandoned = asyncio.get_running_loop().create_future()
         if self._given_up:
             self._abandoned.set_result(None)
-        keys = _links.groups(one.client, list(one.handlers))
+        keys = groups(one.client, list(one.handlers))
         self._places = Places(one.jobs, len(keys))
-        groups = [Group(some, _links.link(one.client, some, one.lease_s, BLOCK_S, finding))
-                  for some in keys]
-        for group in groups:
+        crew = [Group(some, link(one.client, some, one.lease_s, finding)) for some in keys]
+        for group in crew:
             group.taker = asyncio.create_task(self._take(group), name="tickwheel-take")
         log.info("ready; %s takes from %s", one.name, ", ".join(one.handlers))
         await self._wait_for(lambda: self._stopping)
-        ends = [asyncio.create_task(self._unblock(group)) for group in groups]
-        if not await self._wait_for(lambda: self._given_up or not self._busy(groups), one.grace_s):
+        ends = [asyncio.create_task(self._unblock(group)) for group in crew]
+        if not await self._wait_for(lambda: self._given_up or not self._busy(crew), one.grace_s):
             self.give_up()
-        await asyncio.wait([*ends, *(group.taker for group in groups)])
+        await asyncio.wait([*ends, *(group.taker for group in crew)])
         while self._tasks or self._beats:
             await asyncio.wait([*self._tasks, *self._beats])
-        for group in groups:
+        for group in crew:
             await group.link.close()
         log.info("stopped; %s", self._counts)
 
-    def _busy(self, groups: List[Group]) -> bool:
-        return bool(self._tasks) or any(not group.taker.done() for group in groups)
+    def _busy(self, crew: List[Group]) -> bool:
+        return bool(self._tasks) or any(not group.taker.done() for group in crew)
 
     def _fail(self, error: WorkerError) -> None:
         """Ends the worker by an error: handlers finish."""
