@@ -564,6 +564,81 @@ def test_a_retry_of_an_error_has_its_reason(crew, work):
     assert work.get("a").error == "OSError: away"
 
 
+SOON_S, NEVER_S = 0.05, 0
+
+
+def test_a_time_limit(crew, work, messages):
+    """The attempt has failed when it is over, and the handler sees it. It has its place until it returns."""
+    worker, seen, go = crew(jobs=1, lease=10**6), [], threading.Event()
+
+    @worker.task(work.key, timeout=SOON_S)
+    def handler(job):
+        seen.append((job.wait(PATIENCE), job.over, job.not_yours))
+        go.wait(PATIENCE)
+
+    with pytest.raises(ValueError, match="timeout is 0: expected 0.001"):
+        worker.add(handler, "other", timeout=NEVER_S)
+    work.put("a", "x", tries=2, backoff=(60,))
+    work.put("b", "x", delay=60, backoff=(60,))
+    with worker:
+        wait_until(lambda: worker.counts == Counts(failed=1) and seen)
+        task = work.get("a")
+        assert (task.state, task.error) == ("waiting", "TimeoutError: the time limit of 0.05 s is over")
+        work.move("b", delay=0)
+        go.set()
+        wait_until(lambda: worker.counts == Counts(failed=2))
+    assert seen == [(True, True, False)] * 2 and work.get("a").attempt == 1
+    assert sum("its time limit is over" in message for message in messages()) == 2
+
+
+def test_a_time_limit_and_the_end_of_the_grace(crew, work, monkeypatch):
+    """A handler that has not returned after its limit keeps the worker no longer than its grace."""
+    monkeypatch.setattr("tickwheel.worker.PATIENCE", 3600)
+    worker, go = crew(jobs=1, lease=10**6, grace=0.05), threading.Event()
+    worker.add(lambda job: go.wait(PATIENCE), work.key, timeout=SOON_S)
+    work.put("a", "x", backoff=(60,))
+    worker.start()
+    wait_until(lambda: worker.counts == Counts(failed=1))
+    worker.stop()
+    assert worker.join(PATIENCE) == Counts(failed=1) and worker._running
+    go.set()
+
+
+@pytest.mark.parametrize("error", [OSError("away"), ZeroDivisionError("away")], ids=["for a while", "for good"])
+def test_heartbeats_that_fail_are_told_once(crew, work, messages, monkeypatch, error):
+    """A bug: the log got a line for each of them, ten a second."""
+    worker, beats = crew(jobs=1, lease=60), []
+    worker._settings.lease_s = 0.3  # A heartbeat each 0.1 s. The lease lasts.
+    worker.add(lambda job: wait_until(lambda: len(beats) >= 5), work.key)
+    worker.start()
+    link = worker._groups[0].link
+    call = link.call
+
+    def failing(words):
+        if words[0] == "TW.TOUCH":
+            beats.append(words)
+            raise error
+        return call(words)
+
+    monkeypatch.setattr(link, "call", failing)
+    work.put("a", "x")
+    wait_until(lambda: worker.counts == Counts(done=1))
+    worker.stop()
+    with contextlib.suppress(WorkerError):
+        worker.join(PATIENCE)
+    assert (worker._error is None) == isinstance(error, OSError)
+    assert sum("away" in message for message in messages()) == 1
+    worker._started = False
+
+
+def test_news_are_news_again_after_a_while(monkeypatch):
+    news, clock = _errors.News(), [1000.0]
+    monkeypatch.setattr(_errors.time, "monotonic", lambda: clock[0])
+    assert [news.has(text) for text in ("a", "b", "a", "b")] == [True, True, False, False]
+    clock[0] += news.again_s
+    assert news.has("a") and not news.has("a") and list(news.told) == ["a"]
+
+
 def test_a_handler_may_stop_its_worker(crew, work):
     """run() in a thread that is not the main one sets no signal handlers, and ends by stop()."""
     worker, counts = crew(grace=None), []

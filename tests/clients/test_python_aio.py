@@ -18,7 +18,7 @@ from subject import url_of
 import tickwheel
 import tickwheel.aio
 from tickwheel import Counts, Dead, Retry, WorkerError
-from tickwheel.aio import Queue, Worker
+from tickwheel.aio import Queue, Worker, _file, _links
 
 
 def in_a_loop(test):
@@ -208,6 +208,65 @@ def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
             assert (task.state, task.attempt) == ("ready", 0)
         await wait_until_async(lambda: not [name for name in names() if name.startswith("tickwheel")])
     test()
+
+
+@in_a_loop
+async def test_a_time_limit(place):
+    """The attempt has failed when it is over, and the handler is cancelled."""
+    seen, limit_s = [], 0.05
+    async with place() as here:
+        worker = Worker(here.client, jobs=1, lease=60)
+
+        @worker.task(here.key, timeout=limit_s)
+        async def handler(job):
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                seen.append(job.not_yours)
+
+        await here.work.put("a", "x", tries=2, backoff=(60,))
+        run = here.start(worker)
+        await wait_until_async(lambda: worker.counts == Counts(failed=1))
+        task = await here.work.get("a")
+        assert (task.state, task.error) == ("waiting", "TimeoutError: the time limit of 0.05 s is over")
+        worker.stop()
+        assert await run == Counts(failed=1) and seen == [False]
+
+
+@pytest.mark.parametrize("error", [OSError("away"), ZeroDivisionError("away")], ids=["for a while", "for good"])
+def test_heartbeats_that_fail_are_told_once(place, caplog, monkeypatch, error):
+    """A bug: the log got a line for each of them, ten a second."""
+    beats = []
+
+    @in_a_loop
+    async def test():
+        async with place() as here:
+            kind = _file.FileLink if here.in_file else _links.Link
+            call = kind.call
+
+            async def failing(self, words):
+                if words[0] == "TW.TOUCH":
+                    beats.append(words)
+                    raise error
+                return await call(self, words)
+
+            monkeypatch.setattr(kind, "call", failing)
+            worker = Worker(here.client, lease=60)
+            worker._settings.lease_s = 0.3  # A heartbeat each 0.1 s. The lease lasts.
+
+            @worker.task(here.key)
+            async def handler(job):
+                await wait_until_async(lambda: len(beats) >= 5)
+
+            await here.work.put("a", "x")
+            run = here.start(worker)
+            await wait_until_async(lambda: worker.counts == Counts(done=1))
+            worker.stop()
+            with contextlib.suppress(WorkerError):
+                await run
+            assert (worker._error is None) == isinstance(error, OSError)
+    test()
+    assert sum("away" in record.getMessage() for record in caplog.records) == 1
 
 
 @in_a_loop

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import re
 import sqlite3
-from typing import Iterable, List, NamedTuple, Optional, Union
+import time
+from typing import Dict, Iterable, List, NamedTuple, Optional, Union
 
 from ._tasks import Counts, Job
 from ._words import Moment, Seconds, Words, encoded, when
@@ -108,6 +109,11 @@ def outcome_of(error: Optional[BaseException]) -> Outcome:
     return Outcome("failed", ["ERROR", shortened(described(error))])
 
 
+def expired(limit_s: Optional[float]) -> Outcome:
+    """Returns the outcome of a handler whose time limit is over."""
+    return outcome_of(TimeoutError(f"the time limit of {limit_s:g} s is over"))
+
+
 def added(counts: Counts, name: str) -> Counts:
     """Counts an attempt. One whose task has died has failed too."""
     names = ("failed", "died") if name == "died" else (name,)
@@ -198,3 +204,20 @@ class Waits:
 
     def reset(self) -> None:
         self.next_s = min(0.1, self.most_s)
+
+
+class News:
+    """Whether a text is news for the log. The same one is again after a minute: heartbeats that fail do so many
+    times a second."""
+    again_s = 60.0
+
+    def __init__(self) -> None:
+        self.told: Dict[str, float] = {}
+
+    def has(self, text: str) -> bool:
+        now = time.monotonic()
+        if now < self.told.get(text, 0.0):
+            return False
+        self.told = {one: end for one, end in self.told.items() if now < end}
+        self.told[text] = now + self.again_s
+        return True

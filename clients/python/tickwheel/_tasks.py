@@ -2,7 +2,9 @@
 """Tasks as the server describes them, and the job that a handler gets."""
 from __future__ import annotations
 
+import math
 import threading
+import time
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
@@ -73,7 +75,7 @@ class Job:
         self.due, self.attempt, self.payload, self.missed_periods = due, attempt, payload, missed_periods
         self._over = threading.Event()
         self._not_yours = self._settled = False
-        self._touch_at = 0.0  # By time.monotonic().
+        self._touch_at, self._limit_at = 0.0, math.inf  # By time.monotonic().
 
     def __repr__(self) -> str:
         return f"<Job {self.queue} {self.id} attempt {self.attempt}>"
@@ -96,14 +98,23 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether the result of the handler counts for nothing: the task is not yours any more, or the worker
-        has given it back at the end of its grace."""
+        """Whether the result of the handler counts for nothing: the task is not yours any more, its time limit
+        is over, or the worker has given it back at the end of its grace."""
         return self._over.is_set()
 
     def wait(self, seconds: float) -> bool:
         """Sleeps for so long, or until the job is over. Returns whether it is over. Not for asyncio, where the
         handler is cancelled then."""
         return self._over.wait(seconds)
+
+    def _begin(self, touch_s: float, limit_s: Optional[float]) -> None:
+        now = time.monotonic()
+        self._touch_at, self._limit_at = now + touch_s, math.inf if limit_s is None else now + limit_s
+
+    @property
+    def _next_at(self) -> float:
+        """When the job needs a heartbeat, or its end."""
+        return min(self._touch_at, self._limit_at)
 
     def _end(self, not_yours: bool) -> None:
         """Tells the handler."""

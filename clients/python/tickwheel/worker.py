@@ -15,7 +15,7 @@ from typing import Any, Callable, Deque, Dict, List, Optional, Set, TypeVar
 
 from . import _errors, _tasks
 from ._clients import PATIENCE, check_client, check_role, groups, is_cluster
-from ._errors import BACK, Outcome, Waits, WorkerError
+from ._errors import BACK, News, Outcome, Waits, WorkerError
 from ._file import File, FileLink
 from ._signals import Bell
 from ._tasks import Counts, Job
@@ -43,11 +43,13 @@ class Settings:
         self.lease_s = self.lease_ms / 1000
         self.grace_s = None if grace is None else milliseconds("grace", grace) / 1000
         self.handlers: Dict[str, Any] = {}
+        self.limits_s: Dict[str, Optional[float]] = {}
         self.cluster = is_cluster(client)
         if not self.cluster:
             check_role(getattr(client, "connection_pool", None))
 
-    def add(self, handler: Any, queues: Any) -> None:
+    def add(self, handler: Any, queues: Any, timeout: Optional[Seconds]) -> None:
+        limit_s = None if timeout is None else milliseconds("timeout", timeout, 1) / 1000
         if not queues:
             raise ValueError("no queue is named: expected at least one")
         for key in queues:
@@ -56,6 +58,7 @@ class Settings:
             if key in self.handlers:
                 raise ValueError(f"queue {key!r} has a handler already")
         self.handlers.update(dict.fromkeys(queues, handler))
+        self.limits_s.update(dict.fromkeys(queues, limit_s))
 
     def check(self) -> None:
         if not self.handlers:
@@ -127,6 +130,8 @@ class WorkerBase:
     """The part of a worker that threads and asyncio share."""
 
     _counts: Counts
+    _settings: Settings
+    _news: News
 
     @property
     def counts(self) -> Counts:
@@ -162,7 +167,7 @@ class Worker(WorkerBase):
     def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 4,
                  grace: Optional[Seconds] = None) -> None:
         check_client(client, asyncio=False)
-        self._settings = Settings(client, name, lease, jobs, grace)
+        self._settings, self._news = Settings(client, name, lease, jobs, grace), News()
         self._changed = threading.Condition()
         self._queue: queue.SimpleQueue[Optional[tuple[Group, Job]]] = queue.SimpleQueue()
         self._bell: Optional[Bell] = None
@@ -176,15 +181,16 @@ class Worker(WorkerBase):
 
     # Its handlers
 
-    def task(self, *queues: str) -> Callable[[H], H]:
-        """Makes the decorated function the handler of these queues. It gets a Job."""
+    def task(self, *queues: str, timeout: Optional[Seconds] = None) -> Callable[[H], H]:
+        """Makes the decorated function the handler of these queues. It gets a Job. `timeout`: seconds after
+        which the attempt has failed; the handler, whose thread nobody can end, sees job.over."""
         def decorate(handler: H) -> H:
-            self.add(handler, *queues)
+            self.add(handler, *queues, timeout=timeout)
             return handler
         return decorate
 
-    def add(self, handler: Handler, *queues: str) -> None:
-        """Makes a function the handler of these queues. Before start()."""
+    def add(self, handler: Handler, *queues: str, timeout: Optional[Seconds] = None) -> None:
+        """Makes a function the handler of these queues; see task(). Before start()."""
         if self._started:
             raise RuntimeError("the worker has started: add handlers before")
         call = getattr(handler, "__call__", None)
@@ -192,7 +198,7 @@ class Worker(WorkerBase):
             raise TypeError(f"handler is {handler!r}: expected a function")
         if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call):
             raise TypeError(f"handler is {handler!r}, which is for asyncio: use tickwheel.aio.Worker")
-        self._settings.add(handler, queues)
+        self._settings.add(handler, queues, timeout)
 
     # Its life
 
@@ -266,7 +272,8 @@ class Worker(WorkerBase):
 
     def _fail(self, error: WorkerError) -> None:
         """Ends the worker by an error: handlers finish."""
-        log.error("%s", error)
+        if self._news.has(str(error)):
+            log.error("%s", error)
         with self._changed:
             self._error = self._error or error
             self._stopping = True
@@ -329,7 +336,7 @@ class Worker(WorkerBase):
         with self._changed:
             self._places.begin(len(taken), unused)
             for job in taken:
-                job._touch_at = time.monotonic() + self._settings.lease_s / 3
+                job._begin(self._settings.lease_s / 3, self._settings.limits_s[job.queue])
                 self._running.add(job)
                 group.beating.add(job)
                 self._queue.put((group, job))
@@ -372,12 +379,15 @@ class Worker(WorkerBase):
 
     def _finish(self, group: Group, job: Job, outcome: Outcome) -> None:
         """Tells the server the result, unless the task is not ours any more."""
+        if self._may_tell(group, job):
+            self._count("not_yours" if job.not_yours else self._settle(group, job, outcome))
+
+    def _may_tell(self, group: Group, job: Job) -> bool:
+        """Whether the caller is to tell the result, because nobody does so yet."""
         with self._changed:
             group.beating.discard(job)
-            if job._settled:
-                return  # Given back by give_up().
-            job._settled = True
-        self._count("not_yours" if job.not_yours else self._settle(group, job, outcome))
+            first, job._settled = not job._settled, True
+        return first
 
     def _settle(self, group: Group, job: Job, outcome: Outcome) -> str:
         """Sends the result until the server has answered, or the worker gives up. Returns the name of the
@@ -404,16 +414,19 @@ class Worker(WorkerBase):
     # Heartbeats
 
     def _beat(self, group: Group) -> None:
-        """The thread that extends the leases of a group's jobs."""
+        """The thread that extends the leases of a group's jobs, and ends those whose time limit is over."""
         while (job := self._next_beat(group)) is not None:
-            self._touch(group, job)
+            if time.monotonic() >= job._limit_at:
+                self._expire(group, job)
+            else:
+                self._touch(group, job)
 
     def _next_beat(self, group: Group) -> Optional[Job]:
-        """Waits until a job needs a heartbeat. Returns None at the end of the worker."""
+        """Waits until a job needs a heartbeat, or its end. Returns None at the end of the worker."""
         with self._changed:
             while not self._over:
-                job = min(group.beating, key=lambda job: job._touch_at, default=None)
-                wait = None if job is None else job._touch_at - time.monotonic()
+                job = min(group.beating, key=lambda job: job._next_at, default=None)
+                wait = None if job is None else job._next_at - time.monotonic()
                 if job is not None and wait is not None and wait <= 0:
                     return job
                 self._changed.wait(wait)
@@ -430,11 +443,20 @@ class Worker(WorkerBase):
             job._touch_at = time.monotonic() + min(one.again_s, 1.0)
             if not _errors.passes(error, one.cluster):
                 return self._fail(_errors.fatal("TW.TOUCH", [job.queue], error))
-            log.warning("heartbeat of %r: %s", job, _errors.described(error))
+            if self._news.has(_errors.described(error)):
+                log.warning("heartbeat of %r: %s", job, _errors.described(error))
             group.link.renew(error, generation)
         if not kept:
             self._let_go(group, job)
         return None
+
+    def _expire(self, group: Group, job: Job) -> None:
+        """Tells the server that the attempt has failed. The handler keeps its place until it returns."""
+        outcome = _errors.expired(self._settings.limits_s[job.queue])
+        if self._may_tell(group, job):
+            log.warning("%r: its time limit is over", job)
+            job._end(not_yours=False)
+            self._count(self._settle(group, job, outcome))
 
     def _let_go(self, group: Group, job: Job) -> None:
         with self._changed:
@@ -498,7 +520,7 @@ class Worker(WorkerBase):
                 job._end(not_yours=False)
                 self._count(self._settle(group, job, BACK))
         with self._changed:  # Results that are on their way have this last try.
-            self._changed.wait_for(lambda: not self._running, PATIENCE)
+            self._changed.wait_for(lambda: all(job.over for job in self._running), PATIENCE)
 
     def _close(self) -> None:
         for _ in range(self._threads):

@@ -12,7 +12,7 @@ from typing import Any, Awaitable, Callable, Iterator, List, Optional, Set, Type
 
 from .. import _errors, _tasks
 from .._clients import PATIENCE, check_client, groups
-from .._errors import BACK, Outcome, Waits, WorkerError
+from .._errors import BACK, News, Outcome, Waits, WorkerError
 from .._signals import STOPPING
 from .._tasks import Counts, Job
 from .._words import Seconds, encoded, take_words
@@ -50,7 +50,7 @@ class Worker(WorkerBase):
     def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 10,
                  grace: Optional[Seconds] = None) -> None:
         check_client(client, asyncio=True)
-        self._settings = Settings(client, name, lease, jobs, grace)
+        self._settings, self._news = Settings(client, name, lease, jobs, grace), News()
         self._counts = Counts()
         self._tasks: Set[asyncio.Task[None]] = set()
         self._beats: Set[asyncio.Task[None]] = set()
@@ -61,21 +61,22 @@ class Worker(WorkerBase):
 
     # Its handlers
 
-    def task(self, *queues: str) -> Callable[[H], H]:
-        """Makes the decorated coroutine function the handler of these queues. It gets a Job."""
+    def task(self, *queues: str, timeout: Optional[Seconds] = None) -> Callable[[H], H]:
+        """Makes the decorated coroutine function the handler of these queues. It gets a Job. `timeout`: seconds
+        after which the attempt has failed, and the handler is cancelled."""
         def decorate(handler: H) -> H:
-            self.add(handler, *queues)
+            self.add(handler, *queues, timeout=timeout)
             return handler
         return decorate
 
-    def add(self, handler: Handler, *queues: str) -> None:
-        """Makes a coroutine function the handler of these queues. Before run()."""
+    def add(self, handler: Handler, *queues: str, timeout: Optional[Seconds] = None) -> None:
+        """Makes a coroutine function the handler of these queues; see task(). Before run()."""
         if self._started:
             raise RuntimeError("the worker has started: add handlers before")
         call = getattr(handler, "__call__", None)
         if not inspect.iscoroutinefunction(handler) and not inspect.iscoroutinefunction(call):
             raise TypeError(f"handler is {handler!r}: expected a coroutine function (async def)")
-        self._settings.add(handler, queues)
+        self._settings.add(handler, queues, timeout)
 
     # Its life
 
@@ -172,7 +173,8 @@ class Worker(WorkerBase):
 
     def _fail(self, error: WorkerError) -> None:
         """Ends the worker by an error: handlers finish."""
-        log.error("%s", error)
+        if self._news.has(str(error)):
+            log.error("%s", error)
         self._error = self._error or error
         self.stop()
 
@@ -245,7 +247,7 @@ class Worker(WorkerBase):
         """Starts a task of asyncio for each job."""
         self._places.begin(len(taken), unused)
         for job in taken:
-            job._touch_at = time.monotonic() + self._settings.lease_s / 3
+            job._begin(self._settings.lease_s / 3, self._settings.limits_s[job.queue])
             task = asyncio.create_task(self._work(group, job), name=f"tickwheel-job-{job.id}")
             self._tasks.add(task)
             task.add_done_callback(self._done)
@@ -269,18 +271,23 @@ class Worker(WorkerBase):
         self._counts = _errors.added(self._counts, name)
 
     async def _attended(self, group: Group, job: Job) -> Outcome:
-        """Calls the handler, with heartbeats, which cancel it if the task is not yours any more; give_up()
-        cancels it too."""
+        """Calls the handler, with heartbeats, which cancel it if the task is not yours any more; give_up() and
+        the end of the time limit cancel it too."""
+        limit_s = self._settings.limits_s[job.queue]
         call = asyncio.create_task(self._call(job), name=f"tickwheel-handler-{job.id}")
         beat = asyncio.create_task(self._beat(group, job, call), name=f"tickwheel-beat-{job.id}")
         self._beats.add(beat)
         beat.add_done_callback(self._beats.discard)
         assert self._abandoned is not None
         ends: List[asyncio.Future[Any]] = [call, self._abandoned]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        late = not any(end.done() for end in ends)
         if not call.done():
             call.cancel()
             await asyncio.wait([call], timeout=PATIENCE)  # A handler may refuse to end.
+        if late:
+            log.warning("%r: its time limit is over", job)
+            return _errors.expired(limit_s)
         if not call.done() or call.cancelled():
             if self._given_up:
                 await self._rests(group, PATIENCE)
@@ -340,7 +347,8 @@ class Worker(WorkerBase):
             job._touch_at = time.monotonic() + min(one.again_s, 1.0)
             if not _errors.passes(error, one.cluster):
                 return self._fail(_errors.fatal("TW.TOUCH", [job.queue], error))
-            log.warning("heartbeat of %r: %s", job, _errors.described(error))
+            if self._news.has(_errors.described(error)):
+                log.warning("heartbeat of %r: %s", job, _errors.described(error))
             await group.link.renew(error, generation)
         if not kept and not call.done():
             log.warning("%r is not yours any more", job)
