@@ -156,7 +156,8 @@ async def test_a_worker_and_its_exceptions(place, caplog):
 async def test_a_handler_is_cancelled_when_its_task_is_not_yours(place):
     seen = []
     async with place() as here:
-        worker = Worker(here.client, lease=2)
+        worker = Worker(here.client, lease=60)
+        worker._settings.lease_s = 0.3  # A heartbeat each 0.1 s. The lease lasts.
 
         @worker.task(here.key)
         async def handler(job):
