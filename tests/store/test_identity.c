@@ -1139,8 +1139,10 @@ static void a_job_of_a_file_of_another_format_does_not_begin(void **state)
     struct calls calls;
     sqlite3 *db = other_open(fixture);
     let_b_wait_unwatched(fixture, &calls, &errors);
+    const struct tw__store_pool *pool = &fixture->store->run->runner->pool;
     other_ask(db, "UPDATE tw_meta SET format = 2");
     unblock(&calls);
+    EVENTUALLY(tw__store_pool_waiting(pool) == 0 && tw__store_pool_idle(pool) == 1);
     runner_look_away(false);
     EVENTUALLY(atomic_load(&errors.count) > 0);
     assert_int_equal(atomic_load(&errors.last), TW_EFORMAT);
