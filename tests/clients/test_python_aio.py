@@ -82,9 +82,8 @@ async def test_the_calls_of_a_queue(place, tmp_path):
         assert await work.move("a", delay=60) is True and await work.move("none", delay=1) is None
         assert await work.count() == 1 and (await work.next())[0] == "a"
         assert [id async for id, *_ in work.scan("?")] == ["a"]
-        if not here.in_file:
-            assert await work.pause() is True and await work.resume() is True
-            assert await work.promote("a") is True and await work.promote_all() == 0
+        assert await work.pause() is True and await work.resume() is True
+        assert await work.promote("a") is True and await work.promote_all() == 0
         assert await work.move("a", delay=0) is True
         assert (await work.get("a")).state == "ready"
         job = (await here.client.execute_command("TW.TAKE", 1, here.key, "LEASE", 9999, "BLOCK", 9999,

@@ -184,11 +184,14 @@ class Sql(Looks, Store):
         reply = self.file("tw_move", name, read_options(words))
         return ["gone" if reply.startswith("error there is no such task") else reply]
 
+    def dead(self):
+        return self.select("state = 'dead' ORDER BY dead_ms, revision")
+
     def do_replay(self, name, *words):
-        names = self.do_deaths() if name == "all" else [name]
-        due_ms = self.time(read_options(words)) if words else None
-        return [str(sum(self.insert("tw_replay", queue=self.queue, id=one, due_ms=due_ms) == "yes"
-                        for one in names if one != "nothing"))]
+        names = [task["id"] for task in self.dead()] if name == "all" else [name]
+        due_ms = self.time_of(read_options(words)) if words else None
+        replies = [self.insert("tw_replay", queue=self.queue, id=one, due_ms=due_ms) for one in names]
+        return [str(replies.count("yes"))]
 
     def do_cancel(self, name):
         task = self.look(name)
@@ -236,8 +239,7 @@ class Sql(Looks, Store):
         return [show_row(task) for task in found] or ["nothing"]
 
     def do_deaths(self):
-        found = self.select("state = 'dead' ORDER BY dead_ms, revision")
-        return [show_row(task) for task in found] or ["nothing"]
+        return [show_row(task) for task in self.dead()] or ["nothing"]
 
     def do_states(self):
         counts = self.db.execute("SELECT state, count(*) FROM tw_list WHERE queue = ? GROUP BY state",

@@ -144,9 +144,10 @@ def blob(value: Value) -> bytes:
 
 def time_of(words: Words) -> int:
     """Returns the time of `IN ms` or `AT ms`; now without them."""
-    if not words:
-        return now_ms()
-    return int(words[1]) + (now_ms() if words[0] == "IN" else 0)
+    how, ms = (str(words[0]), int(words[1])) if words else ("IN", 0)
+    if how == "AT":
+        return ms
+    return ms + now_ms() if ms else time.time_ns() // 1000000  # A task for now is ready at once.
 
 
 class File:
