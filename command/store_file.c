@@ -17,13 +17,14 @@ struct tw_store *store_file_try(const char *path, bool make, char message[TW_STO
 {
     struct tw_store_options options = {.flags = make ? 0 : TW_STORE_OPEN_EXISTING, .max_payload = LINES_MAX};
     struct tw_store *store;
-    if (!make && access(path, F_OK) != 0) {
+    int error = tw_store_open(&store, path, &options, message, TW_STORE_MESSAGE_SIZE);
+    if (error == 0)
+        return store;
+    if (!make && error != TW_EREPLACED && access(path, F_OK) != 0) { /* else the log of a file lies there */
         snprintf(message, TW_STORE_MESSAGE_SIZE, "%s%s", strerror(errno),
                  errno == ENOENT ? " (`tickwheel put` and `tickwheel run` make it)" : "");
         return NULL;
     }
-    if (tw_store_open(&store, path, &options, message, TW_STORE_MESSAGE_SIZE) == 0)
-        return store;
     store_file_name_wait(message);
     return NULL;
 }
