@@ -227,7 +227,8 @@ static void tell_news(void *arg)
     timers_set(worker->timers, &worker->look, NEWS_MS);
 }
 
-/* The source has its turn last, so that it sends at once whatever the others have given it. */
+/* Signals come before timers: a command may have ended well while the worker stood still (Ctrl-Z), and has not
+ * timed out then. The source has its turn last, so that it sends at once whatever the others have given it. */
 static void loop(struct worker *worker)
 {
     const struct source_kind *kind = worker->source->kind;
@@ -236,9 +237,9 @@ static void loop(struct worker *worker)
         fds[0] = (struct pollfd){.fd = worker->signals, .events = POLLIN};
         size_t own = 1 + kind->watch(worker->source, fds + 1), outputs = crew_watch(worker->crew, fds + own);
         poll(fds, own + outputs, timers_patience_ms(worker->timers));
+        take_signals(worker);
         timers_fire(worker->timers);
         crew_pass(worker->crew, fds + own, outputs);
-        take_signals(worker);
         kind->turn(worker->source);
     }
 }
