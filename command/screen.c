@@ -68,8 +68,9 @@ static bool begin_moments(timer_t *timer)
 }
 
 /* Writes to a terminal, and waits for a moment at most. To poll() it has room if it takes a byte, and write()
- * then waits until all bytes have gone. A signal ends that wait. O_NONBLOCK would be our shell's too, and a
- * terminal that belongs to another user cannot be opened once more. */
+ * then waits until all bytes have gone. A signal ends that wait; without a timer for it, one byte goes.
+ * O_NONBLOCK would be our shell's too, and a terminal that belongs to another user cannot be opened once
+ * more. */
 static ssize_t write_for_a_moment(int fd, const char *bytes, size_t size)
 {
     sigset_t alarm, before;
@@ -78,7 +79,7 @@ static ssize_t write_for_a_moment(int fd, const char *bytes, size_t size)
     sigaddset(&alarm, SIGALRM);
     pthread_sigmask(SIG_UNBLOCK, &alarm, &before);
     bool timed = begin_moments(&timer);
-    ssize_t n = write(fd, bytes, size);
+    ssize_t n = write(fd, bytes, timed ? size : 1);
     int saved = errno;
     if (timed)
         timer_delete(timer);
