@@ -7,9 +7,11 @@
 #include <tickwheel/version.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char HELP[] = "usage: tickwheel COMMAND [ARGUMENTS]\n"
                            "\n"
@@ -88,9 +90,19 @@ static void begin_signals(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
+/* A parent may close descriptors too. Opens /dev/null in their place, so that no other file gets their numbers:
+ * standard input for writing, the outputs for reading. So using such a descriptor fails, as it should. */
+static void hold_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
     begin_signals();
+    hold_descriptors();
     int status = run(argc, argv);
     /* Output is buffered, so a full disk may show only in this last write. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == COMMAND_GOOD) {

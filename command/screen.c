@@ -32,14 +32,6 @@ static _Atomic int error;
 static int quit_fd = -1;               /* an eventfd that can be read after screen_quit() */
 static _Atomic bool quitting, patient; /* patient: messages on standard error wait for a reader */
 
-/* Opens /dev/null in place of a closed descriptor: standard input for writing, the outputs for reading. So
- * using the descriptor fails, as it should. */
-static void hold_descriptor(int fd, int flags)
-{
-    if (fcntl(fd, F_GETFD) < 0)
-        (void)!open("/dev/null", flags);
-}
-
 bool screen_live(void)
 {
     return live;
@@ -225,9 +217,6 @@ static void route_errors(void)
 
 void screen_begin(bool status, bool commands, bool wait)
 {
-    hold_descriptor(STDIN_FILENO, O_WRONLY);
-    hold_descriptor(STDOUT_FILENO, O_RDONLY);
-    hold_descriptor(STDERR_FILENO, O_RDONLY);
     quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_wait}, NULL);
     signal(SIGTTOU, SIG_IGN); /* a job in the background of a terminal writes there, as its tasks go on */

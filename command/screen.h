@@ -10,11 +10,9 @@
 
 #include <stdbool.h>
 
-/* Prepares the output. Requires: no descriptor has been opened yet. If a standard descriptor is closed, it
- * opens it, so that no other file gets that number. `status`: a status line is wanted. `commands`: other
- * programs write to standard output, too; they cannot erase the status line, so a terminal that they write to
- * gets none. `wait`: a message on stderr (stdio.h) waits for a reader as screen_print(); else it is left out
- * if it would wait. */
+/* Prepares the output. `status`: a status line is wanted. `commands`: other programs write to standard output,
+ * too; they cannot erase the status line, so a terminal that they write to gets none. `wait`: a message on
+ * stderr (stdio.h) waits for a reader as screen_print(); else it is left out if it would wait. */
 void screen_begin(bool status, bool commands, bool wait);
 
 /* Returns whether there is a status line. Threads: any. */
