@@ -59,8 +59,8 @@ static void write_when(const struct calendar *calendar, uint64_t now_ns, const s
     fprintf(out, "%c%s ", calendar->speed == 1 || value->first.absolute ? '@' : '+', text);
 }
 
-/* Calls that could not be printed come first, then the calls that were not due yet. A repeating task becomes
- * a single line with all its calls, because a second line with the same id would replace the first. */
+/* A repeating task becomes a single line with all its calls: first those that could not be printed, then those
+ * that were not due yet. A second line with the same id would replace the first. */
 void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct value *value, FILE *out)
 {
     uint64_t calls = value->calls == TW_FOREVER ? TW_FOREVER : value->calls + value->unprinted;
@@ -71,7 +71,7 @@ void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct va
         if (calls != TW_FOREVER)
             fprintf(out, "x%" PRIu64 " ", calls);
     }
-    write_when(calendar, now_ns, value, value->unprinted > 0 ? value->unprinted_due_ns : value->due_ns, out);
+    write_when(calendar, now_ns, value, value_next_ns(value), out);
     const char *payload = value_payload(value);
     fprintf(out, "%s%s%s\n", value->id, *payload != '\0' ? " " : "", payload);
 }

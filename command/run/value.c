@@ -6,7 +6,8 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct value *handed, *undone; /* kept values: of tasks handed over; with calls not done */
+static struct value *kept; /* values of tasks handed over, and values with calls that were not done */
+static uint64_t filings;   /* so far */
 
 struct value *value_new(const struct line *line, const struct when *first)
 {
@@ -14,7 +15,8 @@ struct value *value_new(const struct line *line, const struct when *first)
     struct value *value = malloc(sizeof *value + id + payload);
     if (value == NULL)
         return NULL;
-    *value = (struct value){.first = *first, .period_ns = line->period_ns, .task_holds = true};
+    *value =
+        (struct value){.first = *first, .period_ns = line->period_ns, .filing = ++filings, .task_holds = true};
     memcpy(value->id, line->id, id);
     memcpy(value->id + id, line->payload, payload);
     return value;
@@ -53,8 +55,8 @@ static void release(struct value *value)
     value->kept = value->unprinted > 0;
     value->task_holds = value->kept;
     if (value->kept) {
-        value->next = undone;
-        undone = value;
+        value->next = kept;
+        kept = value;
     }
 }
 
@@ -147,8 +149,10 @@ bool value_move(struct tw_sched *sched, const char *id, const struct when *when)
     pthread_mutex_lock(&lock); /* the last call releases the value under this lock, so it stays valid */
     struct value *value = find(sched, id, &task);
     bool moved = value != NULL && tw_sched_key_move_at(sched, tw_text(id), when->due_ns) == 0;
-    if (moved)
+    if (moved) {
         value->first = *when;
+        value->filing = ++filings;
+    }
     pthread_mutex_unlock(&lock);
     return moved;
 }
@@ -162,16 +166,53 @@ void value_keep(void *arg, const struct tw_task *task)
     pthread_mutex_lock(&lock);
     value->due_ns = task->due_ns;
     value->calls = task->left == TW_FOREVER ? TW_FOREVER : task->left + 1;
-    value->next = handed;
-    handed = value;
+    value->next = kept;
+    kept = value;
     pthread_mutex_unlock(&lock);
 }
 
+uint64_t value_next_ns(const struct value *value)
+{
+    return value->unprinted > 0 ? value->unprinted_due_ns : value->due_ns;
+}
+
+static bool comes_before(const struct value *one, const struct value *other)
+{
+    uint64_t one_ns = value_next_ns(one), other_ns = value_next_ns(other);
+    return one_ns != other_ns ? one_ns < other_ns : one->filing < other->filing;
+}
+
+static struct value *merge(struct value *one, struct value *other)
+{
+    struct value *all = NULL, **end = &all;
+    while (one != NULL && other != NULL) {
+        struct value **first = comes_before(one, other) ? &one : &other;
+        *end = *first;
+        end = &(*first)->next;
+        *first = *end;
+    }
+    *end = one != NULL ? one : other;
+    return all;
+}
+
+/* Takes so many values from the head of a list. Returns them in their order. */
+static struct value *sort(struct value **list, size_t count)
+{
+    struct value *first = *list;
+    if (count > 1) {
+        first = sort(list, count / 2);
+        return merge(first, sort(list, count - count / 2));
+    }
+    *list = first->next;
+    first->next = NULL;
+    return first;
+}
+
+/* The scheduler hands its tasks over in no particular order. */
 struct value *value_kept(void)
 {
-    struct value **end = &undone;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = handed;
-    return undone;
+    size_t count = 0;
+    for (const struct value *value = kept; value != NULL; value = value->next)
+        count++;
+    return count > 0 ? sort(&kept, count) : NULL;
 }

@@ -26,6 +26,7 @@ struct value {
     uint64_t due_ns, calls;    /* if kept: time and number of the calls still to come; TW_FOREVER: no end */
     uint64_t unprinted_due_ns; /* due time of the first call whose line could not be printed */
     uint64_t unprinted;        /* calls whose lines could not be printed, or whose commands were given up */
+    uint64_t filing;           /* the number of its line, or of the line that has moved it */
     bool task_holds, reader_holds;
     bool kept;    /* in a list, because calls were not done; the list has taken over the task's hold */
     bool inside;  /* a call is between value_enter() and value_leave() */
@@ -59,7 +60,10 @@ bool value_move(struct tw_sched *sched, const char *id, const struct when *when)
 /* Keeps the value of a task that tw_sched_stop() hands over; a tw_sched_visit_fn. */
 void value_keep(void *arg, const struct tw_task *task);
 
-/* Returns the list of all kept values: first those with calls that were not done, then the tasks handed over.
+/* Returns when the first call of a kept value comes or should have come. */
+uint64_t value_next_ns(const struct value *value);
+
+/* Returns the list of all kept values in the order of their first calls; equal ones in the order of the lines.
  * Requires: all calls have returned. */
 struct value *value_kept(void);
 
