@@ -53,6 +53,9 @@ static void w1_broken_links_are_named(void **state)
     wheel = busy_wheel();
     wheel->ring[1].drain.link.prev = &timers[LAST].link;
     expect_broken(wheel, "W1");
+    wheel = busy_wheel();
+    tw__wheel_slot_at(&wheel->ring[5], 1)->list.link.prev = &timers[LAST].link; /* an empty slot */
+    expect_broken(wheel, "W1");
 }
 
 static void w2_wrong_bitmaps_are_named(void **state)
