@@ -24,12 +24,17 @@ static struct tw_wheel *busy_wheel(void)
     return wheel;
 }
 
-/* Asserts that the checker names this invariant, and frees the wheel. */
-static void expect_broken(struct tw_wheel *wheel, const char *number)
+static void assert_named(const struct tw_wheel *wheel, const char *number)
 {
     const char *broken = tw_wheel_check(wheel);
     assert_non_null(broken);
     assert_memory_equal(broken, number, strlen(number));
+}
+
+/* Asserts that the checker names this invariant, and frees the wheel. */
+static void expect_broken(struct tw_wheel *wheel, const char *number)
+{
+    assert_named(wheel, number);
     tw_wheel_free(wheel);
 }
 
@@ -281,6 +286,31 @@ static void a_pushed_back_timer_may_be_anywhere(void **state)
     tw_wheel_free(wheel);
 }
 
+/* The checker jumps from one marked slot to the next. A breach is seen in each slot: in neighbours, in the first
+ * and in the last slot of a word of marks, and behind a word without any. */
+static void each_slot_that_holds_timers_is_looked_at(void **state)
+{
+    static const uint64_t slots[] = {66, 67, 127, 128, 129, 192, 255};
+    (void)state;
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
+    struct tw__wheel_ring *ring = &wheel->ring[1];
+    memset(timers, 0, sizeof timers);
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
+        tw_wheel_add_at(wheel, &timers[i], slots[i] * ring->span);
+    assert_int_equal(tw_wheel_next_exact(wheel), timers[0].deadline);
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+        timers[i].hint++;
+        assert_named(wheel, "W3");
+        timers[i].hint--;
+        uint64_t bound = ring->bound[slots[i]];
+        ring->bound[slots[i]] = timers[i].deadline + 1;
+        assert_named(wheel, "W10");
+        ring->bound[slots[i]] = bound;
+        assert_null(tw_wheel_check(wheel));
+    }
+    tw_wheel_free(wheel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +327,7 @@ int main(void)
         cmocka_unit_test(w10_wrong_knowledge_of_the_earliest_is_named),
         cmocka_unit_test(w11_a_timer_filed_for_now_that_is_not_due_is_named),
         cmocka_unit_test(a_pushed_back_timer_may_be_anywhere),
+        cmocka_unit_test(each_slot_that_holds_timers_is_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
