@@ -26,8 +26,9 @@ enum { UNREAD = -1 }; /* an error that has no errno */
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER; /* held while a line waits for a reader */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;   /* held for a moment at most */
 static bool live, shown;
-static bool terminal[STDERR_FILENO + 1]; /* by descriptor */
-static bool midline;                     /* the output of a command has not ended its line */
+static bool terminal[STDERR_FILENO + 1];       /* by descriptor */
+static bool midline;                           /* the output of a command has not ended its line */
+static _Atomic bool behind[STDERR_FILENO + 1]; /* by descriptor: takes no more in this round */
 static _Atomic int error;
 static int quit_fd = -1;               /* an eventfd that can be read after screen_quit() */
 static _Atomic bool quitting, patient; /* patient: messages on standard error wait for a reader */
@@ -121,7 +122,7 @@ void screen_quit(void)
 
 bool screen_has_room(int fd)
 {
-    return quitting || takes_more(fd, 0);
+    return quitting || (!behind[fd] && takes_more(fd, 0));
 }
 
 bool screen_can_tell(void)
@@ -259,10 +260,16 @@ int screen_write(struct tw_bytes bytes)
     return failed;
 }
 
+void screen_next_round(void)
+{
+    behind[STDOUT_FILENO] = behind[STDERR_FILENO] = false;
+}
+
 size_t screen_pass(int fd, struct tw_bytes bytes)
 {
     const char *text = bytes.data;
-    ssize_t n = write_part(fd, text, bytes.size);
+    ssize_t n = behind[fd] ? 0 : write_part(fd, text, bytes.size);
+    behind[fd] = n >= 0 && (size_t)n < bytes.size;
     pthread_mutex_lock(&lock);
     midline = n > 0 ? text[n - 1] != '\n' : midline;
     pthread_mutex_unlock(&lock);

@@ -33,6 +33,10 @@ void screen_quit(void);
 /* Writes to standard output, and waits as screen_print(). Returns 0, or an error for screen_reason(). */
 int screen_write(struct tw_bytes bytes);
 
+/* Begins a round of screen_pass(). An output that has not taken a part as a whole takes no more in this round.
+ * So a round waits for a moment for each output, however many commands write to a slow terminal. */
+void screen_next_round(void);
+
 /* Returns whether an output takes bytes at once: a pipe PIPE_BUF, a terminal one at least. After screen_quit()
  * it is true: then bytes for which there is no room are lost. */
 bool screen_has_room(int fd);

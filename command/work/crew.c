@@ -2,6 +2,7 @@
 #include "crew.h"
 
 #include "child.h"
+#include "screen.h"
 #include "task_line.h"
 
 #include <signal.h>
@@ -22,6 +23,7 @@ struct crew {
     int signal; /* the last one that all commands have got, after which they are given up; 0: none */
     bool waits; /* some outputs of commands that have ended, for a reader of ours */
     size_t running;
+    size_t turn; /* the command whose output comes first in this round: a slow terminal takes that of one */
     char error[TW__TASK_ERROR_MAX + 1];
     struct place place[];
 };
@@ -154,8 +156,10 @@ void crew_give_up(struct crew *crew, int number)
 size_t crew_watch(struct crew *crew, struct pollfd *fds)
 {
     size_t count = 0;
+    screen_next_round();
+    crew->turn++;
     for (size_t i = 0; i < crew->options.jobs; i++)
-        count += child_watch(&crew->place[i].child, fds + count);
+        count += child_watch(&crew->place[(crew->turn + i) % crew->options.jobs].child, fds + count);
     return count;
 }
 
