@@ -21,7 +21,8 @@
 #endif
 
 enum { LAST_MS = 1000, MOMENT_MS = 20, MS_NS = 1000000, STATUS_MAX = 512 };
-enum { UNREAD = -1 }; /* an error that has no errno */
+enum { MOMENT_ENDS = SIGVTALRM }; /* not SIGALRM: `perl -e 'alarm 9; exec @ARGV'` sends that one */
+enum { UNREAD = -1 };             /* an error that has no errno */
 
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER; /* held while a line waits for a reader */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;   /* held for a moment at most */
@@ -54,7 +55,7 @@ static void end_wait(int number)
 static bool begin_moments(timer_t *timer)
 {
     const struct timespec moment = {.tv_nsec = (long)MOMENT_MS * MS_NS};
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = MOMENT_ENDS};
     event.sigev_notify_thread_id = gettid();
     return timer_create(CLOCK_MONOTONIC, &event, timer) == 0 &&
            timer_settime(*timer, 0, &(struct itimerspec){moment, moment}, NULL) == 0;
@@ -69,7 +70,7 @@ static ssize_t write_for_a_moment(int fd, const char *bytes, size_t size)
     sigset_t alarm, before;
     timer_t timer;
     sigemptyset(&alarm);
-    sigaddset(&alarm, SIGALRM);
+    sigaddset(&alarm, MOMENT_ENDS);
     pthread_sigmask(SIG_UNBLOCK, &alarm, &before);
     bool timed = begin_moments(&timer);
     ssize_t n = write(fd, bytes, timed ? size : 1);
@@ -219,7 +220,7 @@ static void route_errors(void)
 void screen_begin(bool status, bool commands, bool wait)
 {
     quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_wait}, NULL);
+    sigaction(MOMENT_ENDS, &(struct sigaction){.sa_handler = end_wait}, NULL);
     signal(SIGTTOU, SIG_IGN); /* a job in the background of a terminal writes there, as its tasks go on */
     terminal[STDOUT_FILENO] = isatty(STDOUT_FILENO);
     terminal[STDERR_FILENO] = isatty(STDERR_FILENO);

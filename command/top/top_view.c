@@ -283,12 +283,25 @@ static bool wait_for_something(void)
 
 static struct termios modes; /* of the terminal, before the view */
 
-/* Ends a view that is to end, if nobody reads its terminal: curses writes on until all has gone, whatever
- * signals come. A busy machine may only be late, and gets another second. */
-static void end_unread(int number)
+static void on_signal(int number)
 {
     int saved = errno;
-    (void)number;
+    signalled = number;
+    alarm(LAST_S);
+    wake();
+    errno = saved;
+}
+
+/* Ends a view that is to end, if nobody reads its terminal: curses writes on until all has gone, whatever
+ * signals come. A busy machine may only be late, and gets another second. The first alarm may be that of a
+ * program that has started this one, as `perl -e 'alarm 9; exec @ARGV'` does, and ends the view. */
+static void on_alarm(int number)
+{
+    int saved = errno;
+    if (!signalled) {
+        on_signal(number);
+        return;
+    }
     if (poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 0) != 0) {
         alarm(LAST_S);
         errno = saved;
@@ -297,15 +310,6 @@ static void end_unread(int number)
     signal(SIGTTOU, SIG_IGN);
     tcsetattr(STDIN_FILENO, TCSANOW, &modes);
     _exit(COMMAND_WRONG);
-}
-
-static void on_signal(int number)
-{
-    int saved = errno;
-    signalled = number;
-    alarm(LAST_S);
-    wake();
-    errno = saved;
 }
 
 static void (*curses_on_resize)(int);
@@ -336,7 +340,7 @@ static void wake_on_resize(void)
 
 static bool prepare(void)
 {
-    struct sigaction action = {.sa_handler = on_signal}, last = {.sa_handler = end_unread};
+    struct sigaction action = {.sa_handler = on_signal}, last = {.sa_handler = on_alarm};
     if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0 || tcgetattr(STDIN_FILENO, &modes) != 0)
         return false;
     sigaction(SIGALRM, &last, NULL);
