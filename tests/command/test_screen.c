@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * An output for which poll() says that there is room, and which takes nothing, or a byte in a moment: a terminal
- * that has room for half a newline, or a slow one. Its writes and the clock are the test's.
+ * An output for which poll() says that there is room, and which takes nothing, or a byte in a moment: a
+ * terminal that has room for half a newline, or a slow one. Its writes and the clock are the test's.
  */
 #include "screen.h"
 

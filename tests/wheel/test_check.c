@@ -286,8 +286,8 @@ static void a_pushed_back_timer_may_be_anywhere(void **state)
     tw_wheel_free(wheel);
 }
 
-/* The checker jumps from one marked slot to the next. A breach is seen in each slot: in neighbours, in the first
- * and in the last slot of a word of marks, and behind a word without any. */
+/* The checker jumps from one marked slot to the next. A breach is seen in each slot: in neighbours, in the
+ * first and in the last slot of a word of marks, and behind a word without any. */
 static void each_slot_that_holds_timers_is_looked_at(void **state)
 {
     static const uint64_t slots[] = {66, 67, 127, 128, 129, 192, 255};
