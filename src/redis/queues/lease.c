@@ -432,19 +432,15 @@ static void forget(struct tw__redis_queue *queue, const struct begun *begun, uin
 }
 
 /* The tasks that were ready come before those of their time that were not. But a task that stands behind an
- * attempt is of the others, and its time may lie before that of a ready one. A task became ready no sooner
- * than all those that were ready before it. */
+ * attempt is of the others, and its time may lie before that of a ready one. */
 static void forget_in_order(struct tw__redis_queue *queue, const struct begun *begun, size_t count,
                             uint64_t now_ms)
 {
     size_t ready = 0;
-    uint64_t since_ms = 0;
     while (ready < count && begun[ready].rank != LATER)
         ready++;
     for (size_t i = 0, later = ready; i < ready || later < count;) {
-        if (i < ready && begun[i].at_ms > since_ms)
-            since_ms = begun[i].at_ms;
-        bool next = i < ready && (later == count || since_ms <= begun[later].place_ms);
+        bool next = i < ready && (later == count || begun[i].at_ms <= begun[later].place_ms);
         forget(queue, &begun[next ? i++ : later++], now_ms);
     }
 }

@@ -1324,6 +1324,40 @@ static void a_retry_keeps_its_place_in_a_copy(void **state)
     assert_copied("a", "b");
 }
 
+/* A task that stands behind an attempt is not ready: it comes before a ready one of a later time, and behind
+ * one of its own time. */
+static void a_copy_has_a_new_task_behind_an_attempt_in_its_turn(void **state)
+{
+    static const uint64_t due[] = {START - 3, START - 2};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        open_work();
+        offer(put_work(queue, "a", START - 5, START), START);
+        put_behind(lease(find(queue, "a"), 9, START), FIRST_OF_WORKERS, due[i]);
+        offer(put_work(queue, "b", START - 2, START), START);
+        assert_copied(i == 0 ? "a" : "b", i == 0 ? "b" : "a");
+    }
+}
+
+/* After a restart nobody knows in which order tasks became ready, so their times decide, and they come before
+ * those that have become ready since. */
+static void a_copy_after_a_restart_goes_by_the_times(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        open_work();
+        offer(put_work(queue, "b", START - 3, START), START);
+        if (i == 1)
+            tw__redis_place_begin_here(all);
+        offer(put_work(queue, "a", START - 5, START), START);
+        if (i == 0)
+            tw__redis_place_begin_here(all);
+        lease(find(queue, "b"), 8, START);
+        lease(find(queue, "a"), 9, START);
+        assert_copied(i == 0 ? "a" : "b", i == 0 ? "b" : "a");
+    }
+}
+
 /* Of a replaced attempt nothing is left. The new task waits in its turn, and one that waits since the end of
  * such an attempt waits on. */
 static void a_copy_has_no_replaced_attempts(void **state)
@@ -1459,6 +1493,8 @@ int main(void)
         cmocka_unit_test(a_copy_does_not_go_by_the_ends_of_leases),
         cmocka_unit_test(a_copy_keeps_the_order_of_filing_of_past_tasks),
         cmocka_unit_test(a_retry_keeps_its_place_in_a_copy),
+        cmocka_unit_test(a_copy_has_a_new_task_behind_an_attempt_in_its_turn),
+        cmocka_unit_test(a_copy_after_a_restart_goes_by_the_times),
         cmocka_unit_test(a_copy_has_no_replaced_attempts),
         cmocka_unit_test(a_copy_keeps_the_attempts_that_have_failed),
         cmocka_unit_test(a_copy_keeps_the_calls_that_a_target_has_refused),
