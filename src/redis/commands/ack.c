@@ -225,6 +225,8 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__task_outcome outcome;
     if (!answer(queue, argv[2], argv[3], &verb, tw__redis_clock_now(ctx), &outcome))
         return RedisModule_ReplyWithNull(ctx);
+    /* As a look shows it. After a small step back of the clock the lease lasts longer. */
+    uint64_t end_ms = tw__redis_place_due(queue->queues, tw__redis_changes_find(queue, argv[2]));
     tw__redis_changes_close(ctx, argv[1], "tw.touch");
-    return RedisModule_ReplyWithLongLong(ctx, (long long)outcome.value_ms);
+    return RedisModule_ReplyWithLongLong(ctx, (long long)end_ms);
 }
