@@ -923,6 +923,20 @@ def test_a_take_passes_over_a_thousand_tasks_and_the_next_one_goes_on(work):
     assert list(take(work)) == ["a"] and work.count() == 1
 
 
+def test_a_take_of_several_queues_empties_the_first(work):
+    other = Queue(work.client, f"{work.key}:other")
+    for id in "ab":
+        other.put(id, "x", at=1)
+        work.put(id, "x", at=1)
+    ready(other, "a", "b")
+    ready(work, "a", "b")
+    keys = [f"{work.key}:none", work.key, other.key]
+    raw = work.client.execute_command(*_words.take_words(60000, 3, 5000, "me", keys), NEVER_DECODE=True)
+    assert [(job.queue, job.id) for job in tickwheel._tasks.jobs(raw)] == [
+        (work.key, "a"), (work.key, "b"), (other.key, "a")]
+    assert list(take(other)) == ["b"]
+
+
 @in_file
 def test_a_folder_that_the_process_leaves(work, monkeypatch, tmp_path_factory):
     monkeypatch.chdir(os.path.dirname(work.client.path))

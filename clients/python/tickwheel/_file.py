@@ -396,15 +396,19 @@ class File:
     # Attempts
 
     def take(self, name: str, keys: Sequence[str], worker: str, lease_ms: int, count: int) -> List[Any]:
-        """Takes tasks of the first queue that has some, as the take of this random name. After an error the
-        same name finds what was taken. A take that finds none may have passed over a thousand that were too
-        late: place_ms() tells whether to go on."""
+        """Takes tasks of these queues, those of the first one first, as takes of this random name. After an
+        error the same name finds what was taken. A take that finds none may have passed over a thousand that
+        were too late: place_ms() tells whether to go on."""
+        found: List[Any] = []
         with self.transaction() as db:
-            for key in keys:
+            for number, key in enumerate(keys):
+                take, left = f"{name} {number}", min(count, MOST) - len(found)
+                if left == 0:
+                    break
                 db.execute("INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, ?, ?, ?)",
-                           (key, name, worker, lease_ms, min(count, MOST)))
-            found = self._rows("SELECT queue, id, token, due_ms, attempt, payload, missed_periods"
-                               " FROM tw_taken WHERE take = ?", name)
+                           (key, take, worker, lease_ms, left))
+                found += self._rows("SELECT queue, id, token, due_ms, attempt, payload, missed_periods"
+                                    " FROM tw_taken WHERE take = ?", take)
         return [[*row[:5], [b"" if row[5] is None else blob(row[5])], row[6]] for row in found]
 
     def place_ms(self, keys: Sequence[str]) -> float:
