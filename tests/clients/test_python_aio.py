@@ -191,7 +191,7 @@ def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
                     seen.append("begun")
                     await asyncio.get_running_loop().create_future()
                 finally:
-                    seen.append(job.not_yours)
+                    seen.append((job.not_yours, job.over))
 
             await here.work.put("a", "x")
             run = here.start(worker)
@@ -203,7 +203,7 @@ def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
             else:
                 worker.stop() if how == "grace" else worker.give_up()
                 assert await run == Counts(back=1)
-            assert worker.counts == Counts(back=1) and seen == ["begun", False]
+            assert worker.counts == Counts(back=1) and seen == ["begun", (False, True)]
             task = await here.work.get("a")
             assert (task.state, task.attempt) == ("ready", 0)
         await wait_until_async(lambda: not [name for name in names() if name.startswith("tickwheel")])
@@ -222,7 +222,7 @@ async def test_a_time_limit(place):
             try:
                 await asyncio.get_running_loop().create_future()
             finally:
-                seen.append(job.not_yours)
+                seen.append((job.not_yours, job.over))
 
         await here.work.put("a", "x", tries=2, backoff=(60,))
         run = here.start(worker)
@@ -230,7 +230,7 @@ async def test_a_time_limit(place):
         task = await here.work.get("a")
         assert (task.state, task.error) == ("waiting", "TimeoutError: the time limit of 0.05 s is over")
         worker.stop()
-        assert await run == Counts(failed=1) and seen == [False]
+        assert await run == Counts(failed=1) and seen == [(False, True)]
 
 
 @pytest.mark.parametrize("error", [OSError("away"), ZeroDivisionError("away")], ids=["for a while", "for good"])

@@ -283,6 +283,8 @@ class Worker(WorkerBase):
         await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
         late = not any(end.done() for end in ends)
         if not call.done():
+            if not job.over:
+                job._end(not_yours=False)
             call.cancel()
             await asyncio.wait([call], timeout=PATIENCE)  # A handler may refuse to end.
         if late:
