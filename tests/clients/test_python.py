@@ -923,6 +923,16 @@ def test_a_take_passes_over_a_thousand_tasks_and_the_next_one_goes_on(work):
     assert list(take(work)) == ["a"] and work.count() == 1
 
 
+@pytest.mark.parametrize("size", [0, 1025])
+def test_an_id_out_of_its_range_is_an_error_of_each_verb(work, size):
+    """A bug: in a file a look, a move and a purge found no such task."""
+    verbs = [work.get, work.cancel, work.promote, work.replay, work.purge, lambda id: work.move(id, delay=1)]
+    for verb in verbs:
+        with pytest.raises(REFUSED, match="id.*expected"):
+            verb("x" * size)
+        verb("x" * 1024)
+
+
 def test_a_take_of_several_queues_empties_the_first(work):
     other = Queue(work.client, f"{work.key}:other")
     for id in "ab":

@@ -25,6 +25,7 @@ CONDITIONS = ("NX", "XX", "GT", "LT")
 EXTENSION = "tickwheel_sqlite"
 FORMAT = 1  # of the tables
 MOST = 1000  # tasks of a take
+MOST_ID = 1024  # bytes of an id, in each verb but a put
 MOST_MATCH = 255  # bytes of a pattern
 ELSEWHERE = "{}: a file has no such statement"
 
@@ -140,6 +141,14 @@ def class_of(glob: bytes, at: int) -> Tuple[bytes, int]:
 def blob(value: Value) -> bytes:
     """Returns a payload as redis-py would send it."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+
+
+def named(id: Any) -> bytes:
+    """Returns the id of a task for statements that do not check it themselves. Raises the contract's error."""
+    name = encoded(id)
+    if not 1 <= len(name) <= MOST_ID:
+        raise sqlite3.IntegrityError(f"id has {len(name)} bytes: expected 1 to {MOST_ID}")
+    return name
 
 
 def time_of(words: Words) -> int:
@@ -319,7 +328,7 @@ class File:
         return 1 + int(found[0][0]) if found else 0
 
     def _move(self, key: str, id: Any, how: str, ms: int, condition: Optional[str] = None) -> Optional[int]:
-        if not self._rows("SELECT 1 FROM tw_task WHERE queue = ? AND id = ?", key, encoded(id)):
+        if not self._rows("SELECT 1 FROM tw_task WHERE queue = ? AND id = ?", key, named(id)):
             return None
         return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
                               " RETURNING id", key, encoded(id), time_of([how, ms]), condition))
@@ -334,7 +343,7 @@ class File:
         return None
 
     def _get(self, key: str, *ids: Any) -> List[Optional[Dict[str, Any]]]:
-        return [self._told(key, encoded(id)) for id in ids]
+        return [self._told(key, named(id)) for id in ids]
 
     def _len(self, key: str) -> int:
         return int(self._rows("SELECT count(*) FROM tw_task WHERE queue = ? AND dead_ms IS NULL", key)[0][0])
@@ -383,7 +392,7 @@ class File:
     def _each_dead(self, statement: str, key: str, chosen: Sequence[Any], *first: Any) -> int:
         """Runs a statement for a dead task, `IDS 1 id`, or for a page of them, `ALL`. Returns their number."""
         one = chosen[0] == "IDS"
-        ids = [encoded(chosen[2])] if one else [row[0] for row in self._dead(key, "COUNT", PAGE)]
+        ids = [named(chosen[2])] if one else [row[0] for row in self._dead(key, "COUNT", PAGE)]
         return sum(len(self._rows(statement, *first, key, id)) for id in ids)
 
     def _replay(self, key: str, *words: Any) -> int:
