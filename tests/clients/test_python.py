@@ -895,6 +895,29 @@ def test_a_file_from_before_the_first_release_is_refused(tmp_path):
 
 
 @in_file
+def test_a_file_that_moves_while_a_call_waits_acknowledges_nothing(work, monkeypatch):
+    """A bug: the place of the file was checked before the wait for those who write, which may be long."""
+    path, db = work.client.path, work.client._db()
+
+    class Waiting:
+        """A connection whose file moves away while it waits."""
+        def __getattr__(self, name):
+            return getattr(db, name)
+
+        def execute(self, statement, *values):
+            if statement == "BEGIN IMMEDIATE":
+                os.rename(path, path + ".old")
+            return db.execute(statement, *values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work.client._own, "connection", Waiting())
+        with pytest.raises(sqlite3.OperationalError, match="was removed while it was open"):
+            work.put("a", "x")
+    os.rename(path + ".old", path)
+    assert work.count() == 0
+
+
+@in_file
 def test_no_call_asks_for_the_times_of_the_file(work, monkeypatch):
     """Since Linux 6.13 that makes the next commit slower. If statx() is refused, os.stat() finds the same."""
     path, status = work.client.path, os.stat(work.client.path)

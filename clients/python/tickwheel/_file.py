@@ -212,11 +212,13 @@ class File:
                 f"{self.path}-wal is the log of a file that is not here any more: move it and -shm with that "
                 "file, under its new name, or remove them if it is gone")
 
-    def _check(self) -> None:
-        """Raises an error if the file is not the one at the path any more: its tasks would be lost."""
+    def _check_process(self) -> None:
         if opened.setdefault(self.path, os.getpid()) != os.getpid():
             raise sqlite3.OperationalError(f"{self.path} was opened by the parent of this process: open it "
                                            "after the fork alone, or start the process without a fork")
+
+    def _check(self) -> None:
+        """Raises an error if the file is not the one at the path any more: its tasks would be lost."""
         for end, place in self._places.items():
             with contextlib.suppress(PermissionError):  # Then nothing is proved.
                 found = place_of(self.path + end)
@@ -225,8 +227,10 @@ class File:
 
     def _db(self) -> sqlite3.Connection:
         """Returns this thread's connection."""
+        self._check_process()
         made: Optional[sqlite3.Connection] = getattr(self._own, "connection", None)
         if made is None:
+            self._check()
             address = f"file:{quote(os.fsencode(self.path))}?mode={'rw' if self._places else 'rwc'}"
             made = sqlite3.connect(address, self.timeout, isolation_level=None, uri=True)
             try:
@@ -273,11 +277,12 @@ class File:
 
     @contextlib.contextmanager
     def transaction(self, look: bool = False) -> Iterator[sqlite3.Connection]:
-        """Commits at the end, or rolls back after an error. A look does not wait for those who write."""
-        self._check()
+        """Commits at the end, or rolls back after an error. A look does not wait for those who write. The file
+        may have gone during the wait, so its place is checked after that."""
         db = self._db()
         db.execute("BEGIN" if look else "BEGIN IMMEDIATE")
         with ended(db, "COMMIT", "ROLLBACK"):
+            self._check()
             yield db
 
     def _cursor(self, statement: str, *values: Any) -> sqlite3.Cursor:
