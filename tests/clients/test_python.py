@@ -639,6 +639,19 @@ def test_news_are_news_again_after_a_while(monkeypatch):
     assert news.has("a") and not news.has("a") and list(news.told) == ["a"]
 
 
+def test_news_of_one_thread_do_not_disturb_another():
+    """A bug: a thread of heartbeats could end because the dict that it went over had changed."""
+    class Seen(_errors.News):
+        def __setattr__(self, name, value):
+            dicts.append((value, dict(value)))
+            super().__setattr__(name, value)
+
+    dicts = []
+    news = Seen()
+    assert [news.has(text) for text in ("a", "b", "a")] == [True, True, False]
+    assert len(dicts) == 3 and all(told == at_first for told, at_first in dicts)
+
+
 def test_a_handler_may_stop_its_worker(crew, work):
     """run() in a thread that is not the main one sets no signal handlers, and ends by stop()."""
     worker, counts = crew(grace=None), []

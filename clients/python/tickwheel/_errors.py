@@ -218,6 +218,6 @@ class News:
         now = time.monotonic()
         if now < self.told.get(text, 0.0):
             return False
-        self.told = {one: end for one, end in self.told.items() if now < end}
-        self.told[text] = now + self.again_s
+        # A new dict, because another thread may be going over the old one.
+        self.told = {**{one: end for one, end in self.told.items() if now < end}, text: now + self.again_s}
         return True
