@@ -604,6 +604,45 @@ def test_a_time_limit_and_the_end_of_the_grace(crew, work, monkeypatch):
     go.set()
 
 
+def test_a_time_limit_that_cannot_be_told_and_the_end_of_the_grace(crew, work, monkeypatch):
+    """A bug: the worker tried to tell it for ever, if the handler had returned."""
+    worker, answers = crew(jobs=1, lease=10**6, grace=0.05), []
+    worker.add(lambda job: job.wait(PATIENCE), work.key, timeout=SOON_S)
+    worker.start()
+    link = worker._groups[0].link
+    call = link.call
+
+    def failing(words):
+        if words[0] == "TW.NACK":
+            answers.append(words)
+            raise OSError("away")
+        return call(words)
+
+    monkeypatch.setattr(link, "call", failing)
+    work.put("a", "x")
+    wait_until(lambda: answers and not worker._running)
+    worker.stop()
+    assert worker.join(PATIENCE) == Counts(not_yours=1) and answers
+
+
+def test_a_time_limit_begins_with_the_handler(crew, work, monkeypatch):
+    """A bug: it began with the take, and the attempt of a task whose handler was never called failed."""
+    worker, limits = crew(jobs=1, lease=10**6), []
+    worker.add(lambda job: None, work.key, timeout=3600)
+    begin = worker._begin
+
+    def stopping(group, taken, unused):
+        worker.stop()
+        begin(group, taken, unused)
+        limits.extend(job._limit_at for job in taken)
+
+    monkeypatch.setattr(worker, "_begin", stopping)
+    work.put("a", "x", at=1)
+    ready(work, "a")
+    worker.start()
+    assert worker.join(PATIENCE) == Counts(back=1) and limits == [float("inf")]
+
+
 @pytest.mark.parametrize("error", [OSError("away"), ZeroDivisionError("away")], ids=["for a while", "for good"])
 def test_heartbeats_that_fail_are_told_once(crew, work, messages, monkeypatch, error):
     """A bug: the log got a line for each of them, ten a second."""
@@ -857,6 +896,29 @@ def test_a_file_that_was_moved_keeps_its_log(work, tmp_path, monkeypatch, call, 
 
 
 @in_file
+def test_a_file_that_moves_while_a_call_waits_acknowledges_nothing(work, monkeypatch):
+    """A bug: the place of the file was checked before the wait for those who write, which may be long."""
+    path, db = work.client.path, work.client._db()
+
+    class Waiting:
+        """A connection whose file moves away while it waits."""
+        def __getattr__(self, name):
+            return getattr(db, name)
+
+        def execute(self, statement, *values):
+            if statement == "BEGIN IMMEDIATE":
+                os.rename(path, path + ".old")
+            return db.execute(statement, *values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work.client._own, "connection", Waiting())
+        with pytest.raises(sqlite3.OperationalError, match="was removed while it was open"):
+            work.put("a", "x")
+    os.rename(path + ".old", path)
+    assert work.count() == 0
+
+
+@in_file
 def test_a_child_of_a_fork_does_not_use_the_file(work):
     """SQLite holds no locks there. This is so for a client that the child makes."""
     code = ("import os, sys, tickwheel\nhome = tickwheel.connect(sys.argv[1])\n"
@@ -905,29 +967,6 @@ def test_a_file_from_before_the_first_release_is_refused(tmp_path):
     db.close()
     with pytest.raises(sqlite3.OperationalError, match="^format is 0: expected 1; the version that wrote it"):
         tickwheel.connect(f"sqlite:///{tmp_path}/old.db")
-
-
-@in_file
-def test_a_file_that_moves_while_a_call_waits_acknowledges_nothing(work, monkeypatch):
-    """A bug: the place of the file was checked before the wait for those who write, which may be long."""
-    path, db = work.client.path, work.client._db()
-
-    class Waiting:
-        """A connection whose file moves away while it waits."""
-        def __getattr__(self, name):
-            return getattr(db, name)
-
-        def execute(self, statement, *values):
-            if statement == "BEGIN IMMEDIATE":
-                os.rename(path, path + ".old")
-            return db.execute(statement, *values)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(work.client._own, "connection", Waiting())
-        with pytest.raises(sqlite3.OperationalError, match="was removed while it was open"):
-            work.put("a", "x")
-    os.rename(path + ".old", path)
-    assert work.count() == 0
 
 
 @in_file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
@@ -106,10 +105,6 @@ class Job:
         """Sleeps for so long, or until the job is over. Returns whether it is over. Not for asyncio, where the
         handler is cancelled then."""
         return self._over.wait(seconds)
-
-    def _begin(self, touch_s: float, limit_s: Optional[float]) -> None:
-        now = time.monotonic()
-        self._touch_at, self._limit_at = now + touch_s, math.inf if limit_s is None else now + limit_s
 
     @property
     def _next_at(self) -> float:

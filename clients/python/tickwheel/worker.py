@@ -174,6 +174,7 @@ class Worker(WorkerBase):
         self._counts = Counts()
         self._groups: List[Group] = []
         self._running: Set[Job] = set()
+        self._expiring: Set[Job] = set()
         self._threads = 0
         self._started = self._stopping = self._given_up = self._over = False
         self._error: Optional[WorkerError] = None
@@ -336,7 +337,7 @@ class Worker(WorkerBase):
         with self._changed:
             self._places.begin(len(taken), unused)
             for job in taken:
-                job._begin(self._settings.lease_s / 3, self._settings.limits_s[job.queue])
+                job._touch_at = time.monotonic() + self._settings.lease_s / 3
                 self._running.add(job)
                 group.beating.add(job)
                 self._queue.put((group, job))
@@ -365,6 +366,7 @@ class Worker(WorkerBase):
     def _call(self, job: Job) -> Outcome:
         """Calls the handler. Even SystemExit and KeyboardInterrupt, raised in it, are failures of this job
         alone."""
+        self._limit(job)
         try:
             result = self._settings.handlers[job.queue](job)
             if inspect.iscoroutine(result):  # Of a lambda, say: nobody would run it.
@@ -376,6 +378,14 @@ class Worker(WorkerBase):
             log.warning("%r failed", job, exc_info=True)
             return _errors.outcome_of(error)
         return _errors.DONE
+
+    def _limit(self, job: Job) -> None:
+        """Lets the time limit of a job begin, as its handler does now."""
+        limit_s = self._settings.limits_s[job.queue]
+        if limit_s is not None:
+            with self._changed:
+                job._limit_at = time.monotonic() + limit_s
+                self._changed.notify_all()
 
     def _finish(self, group: Group, job: Job, outcome: Outcome) -> None:
         """Tells the server the result, unless the task is not ours any more."""
@@ -453,10 +463,16 @@ class Worker(WorkerBase):
     def _expire(self, group: Group, job: Job) -> None:
         """Tells the server that the attempt has failed. The handler keeps its place until it returns."""
         outcome = _errors.expired(self._settings.limits_s[job.queue])
-        if self._may_tell(group, job):
-            log.warning("%r: its time limit is over", job)
-            job._end(not_yours=False)
-            self._count(self._settle(group, job, outcome))
+        with self._changed:
+            if not self._may_tell(group, job):
+                return
+            self._expiring.add(job)  # It keeps the worker until the server knows it, but not after the grace.
+        log.warning("%r: its time limit is over", job)
+        job._end(not_yours=False)
+        self._count(self._settle(group, job, outcome))
+        with self._changed:
+            self._expiring.discard(job)
+            self._changed.notify_all()
 
     def _let_go(self, group: Group, job: Job) -> None:
         with self._changed:
@@ -487,7 +503,7 @@ class Worker(WorkerBase):
         self._close()
 
     def _busy(self) -> bool:
-        return bool(self._running) or any(group.taking for group in self._groups)
+        return bool(self._running or self._expiring) or any(group.taking for group in self._groups)
 
     def _unblock(self, group: Group) -> None:
         """Ends the wait of TW.TAKE, again and again: it may not have begun when the first CLIENT UNBLOCK came.

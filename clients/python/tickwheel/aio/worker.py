@@ -247,7 +247,7 @@ class Worker(WorkerBase):
         """Starts a task of asyncio for each job."""
         self._places.begin(len(taken), unused)
         for job in taken:
-            job._begin(self._settings.lease_s / 3, self._settings.limits_s[job.queue])
+            job._touch_at = time.monotonic() + self._settings.lease_s / 3
             task = asyncio.create_task(self._work(group, job), name=f"tickwheel-job-{job.id}")
             self._tasks.add(task)
             task.add_done_callback(self._done)
