@@ -180,7 +180,7 @@ static const struct format {
      "format is 2: expected 1; the version that wrote it can read it"},
     {"UPDATE tw_meta SET format = -3", "format is -3: expected 1; the version that wrote it can read it"},
     {"DROP TABLE tw_meta; CREATE TABLE tw_meta(name TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL)"
-     " WITHOUT ROWID; INSERT INTO tw_meta VALUES ('version', 2), ('revision', 1), ('run', 0), ('changes', 0),"
+     " WITHOUT ROWID; INSERT INTO tw_meta VALUES ('version', 2), ('seq', 1), ('run', 0), ('changes', 0),"
      " ('restored', 0)",
      "format is 0: expected 1; the version that wrote it can read it"},
 };

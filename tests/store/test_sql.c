@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tasks in the transaction of somebody else: tw_store_apply_on() on a connection of the caller, and plain SQL
- * through the views tw_put, tw_move, tw_cancel, tw_promote and tw_pause.
+ * through the views tw_put, tw_move, tw_cancel, tw_promote, tw_pause and tw_replay.
  */
 #include "clock.h"
 #include "support.h"
@@ -603,6 +603,15 @@ static void bad_values_of_the_other_views_are_named(void **state)
         {"tw_pause VALUES ('q', 0.5)", "tw_pause: paused: expected 0 or 1"},
         {"tw_pause VALUES ('q', 'x')", "tw_pause: paused: expected 0 or 1"},
         {"tw_pause VALUES ('q', x'31')", "tw_pause: paused: expected 0 or 1"},
+        {"tw_replay VALUES (x'71', 'a', 7)", "tw_replay: queue: expected text of 1 to 255 bytes without NUL"},
+        {"tw_replay(queue, id) VALUES ('q', 7)", "tw_replay: id: expected text or a blob of 1 to 1024 bytes"},
+        {"tw_replay(queue) VALUES ('q')", "tw_replay: id: expected text or a blob of 1 to 1024 bytes"},
+        {"tw_replay VALUES ('q', 'a', 1.5)",
+         "tw_replay: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999"},
+        {"tw_replay VALUES ('q', 'a', x'37')",
+         "tw_replay: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999"},
+        {"tw_replay VALUES ('q', 'a', 253402300800000)",
+         "tw_replay: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999"},
     };
     sqlite3 *db = other_open(*state);
     put(store_of(state), "a", 5);
@@ -622,6 +631,7 @@ static void bad_values_of_the_other_views_are_named(void **state)
     assert_string_equal(other_refuses(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 7)"),
                         behind);
     assert_string_equal(other_refuses(db, "INSERT INTO tw_promote VALUES ('q', 'a')"), behind);
+    assert_string_equal(other_refuses(db, "INSERT INTO tw_replay(queue, id) VALUES ('q', 'a')"), behind);
     sqlite3_close(db);
 }
 
