@@ -520,8 +520,8 @@ typedef enum tw_answer tw_store_handler_fn(void *arg, struct tw_job *job);
 void tw_job_fail(struct tw_job *job, const char *error);
 
 /* Sets when the next attempt comes: for TW_ANSWER_FAILED in place of the backoff, and for TW_ANSWER_BACK.
- * Returns: 0, or TW_EINVAL if due_ms is more than TW_STORE_TIME_MAX, and then nothing is set. */
-int tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
+ * Returns: 0, or TW_EINVAL if next_ms is more than TW_STORE_TIME_MAX, and then nothing is set. */
+int tw_job_retry_at(struct tw_job *job, uint64_t next_ms);
 
 /* Answers a job whose handler returns TW_ANSWER_LATER, or has returned it.
  * Requires: it is called once for a job. `answer` is not TW_ANSWER_LATER. */

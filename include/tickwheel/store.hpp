@@ -536,9 +536,9 @@ class job
     /* As tw_job_retry_at(). Returns: TW_ANSWER_FAILED. Example: `return job.retry_in(5min);`. If the time is
      * out of range, this is the error of the attempt, and the next one comes after the backoff. */
     template <class Duration>
-    tw_answer retry_at(std::chrono::time_point<std::chrono::system_clock, Duration> due) const noexcept
+    tw_answer retry_at(std::chrono::time_point<std::chrono::system_clock, Duration> next) const noexcept
     {
-        return retry_at_ms(detail::ms_up(due));
+        return retry_at_ms(detail::ms_up(next));
     }
     template <class Rep, class Period>
     tw_answer retry_in(std::chrono::duration<Rep, Period> delay) const noexcept
@@ -555,9 +555,9 @@ class job
     }
 
   private:
-    tw_answer retry_at_ms(std::uint64_t due_ms) const noexcept
+    tw_answer retry_at_ms(std::uint64_t next_ms) const noexcept
     {
-        if (tw_job_retry_at(raw_, due_ms) != 0)
+        if (tw_job_retry_at(raw_, next_ms) != 0)
             tw_job_fail(raw_, "the time of the next attempt is out of range");
         return TW_ANSWER_FAILED;
     }

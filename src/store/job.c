@@ -127,14 +127,14 @@ void tw_job_fail(struct tw_job *job, const char *error)
     job_of(job)->error = text;
 }
 
-int tw_job_retry_at(struct tw_job *job, uint64_t due_ms)
+int tw_job_retry_at(struct tw_job *job, uint64_t next_ms)
 {
     char text[TW_STORE_MESSAGE_SIZE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = tw__store_range_check(&only_message, "due_ms", due_ms, 0, TW_STORE_TIME_MAX);
+    int error = tw__store_range_check(&only_message, "next_ms", next_ms, 0, TW_STORE_TIME_MAX);
     if (error != 0)
         return tw__store_failed(job_of(job)->store, error, text);
-    job_of(job)->retry_ms = due_ms;
+    job_of(job)->retry_ms = next_ms;
     return 0;
 }
 

@@ -511,7 +511,7 @@ static void a_time_out_of_range_is_refused(void **state)
     wait_for_calls(&calls, 1);
     assert_int_equal(tw_job_retry_at(calls.kept[0], 0), 0);
     assert_int_equal(tw_job_retry_at(calls.kept[0], TW_STORE_TIME_MAX + 1), TW_EINVAL);
-    assert_string_equal(message(store), "due_ms is '253402300800000': expected 0 to 253402300799999");
+    assert_string_equal(message(store), "next_ms is '253402300800000': expected 0 to 253402300799999");
     assert_int_equal(tw_job_retry_at(calls.kept[0], UINT64_MAX), TW_EINVAL);
     assert_int_equal(store_pause(store, "q"), 1);
     tw_job_answer(calls.kept[0], TW_ANSWER_FAILED);
