@@ -34,7 +34,7 @@ struct answers {
 void answers_init(struct answers *answers, const struct link_target *target, struct timers *timers,
                   const struct work_options *options, const struct answers_events *events);
 
-/* Renews the lease, unless a renewal is under way. */
+/* Extends the lease, unless an extension is under way. */
 void answers_touch(struct answers *answers, struct lease *lease);
 
 /* Reports the result of a task, and frees the lease when that is settled. `error` may be NULL. */

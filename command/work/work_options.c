@@ -41,7 +41,7 @@ static const char HELP_HEAD[] =
     "                  long, 1ms to 365d (default 1s). The attempt does not count\n"
     "  --lease TIME    a task that is taken is ours for so long, 1ms to 4294967295ms,\n"
     "                  49 days (default 30s). While its command runs, the lease is\n"
-    "                  renewed each third of this time. If this process dies, another\n"
+    "                  extended each third of this time. If this process dies, another\n"
     "                  worker gets the task when the lease is over. With --store:\n"
     "                  look three times in this time whether the task is still ours\n"
     "  --name NAME     the name that TW.GET shows, at most 255 bytes (default\n"

@@ -41,8 +41,8 @@
  *             program has written a queue of other bytes to the tables, it is shown, run, and emptied as each
  *             other one.
  *   Revision  A task gets a new revision each time it is filed: by a put, a move, a replay, a promotion, for a
- *             retry, and for its next period. The file never uses a number twice. A put with
- *             TW_CONDITION_KEEPDUE that leaves the times alone gives none.
+ *             retry, for the time that a back names, and for its next period. The file never uses a number
+ *             twice. A put with TW_CONDITION_KEEPDUE that leaves the times alone gives none.
  *   Order     Tasks have the order of their places: the later of `next_ms` and the time of filing. Those with
  *             the same place have the order of their revisions, so of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
@@ -668,7 +668,7 @@ int tw_store_is_restored(const struct tw_store *store, bool *restored);
  * none. */
 enum { TW_STORE_ALL_MAX = 10000 };
 
-/* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. A name without an
+/* Makes a dead task wait again, due at due_ms, under a new revision and with all its tries. A name without an
  * id stands for the dead tasks of the queue, in the order of their deaths, at most TW_STORE_ALL_MAX. *count
  * receives how many tasks: 0, if none was dead.
  * Returns: 0 or an error.

@@ -427,7 +427,7 @@ class stored
     const tw_store_task *seen_;
 };
 
-/* Which tasks a scan shows: all that wait or run, unless a member says otherwise.
+/* Which tasks a scan shows: all but the dead ones, unless a member says otherwise.
  * Example: `scan_range().to(store::now() + 1h).count(100)`. */
 class scan_range
 {
@@ -450,7 +450,7 @@ class scan_range
         raw_.to_ms = detail::ms_up(last);
         return *this;
     }
-    /* Of the tasks due at from() only the revisions after this one. */
+    /* Of the tasks with the place from() only the revisions after this one. */
     scan_range &after(std::uint64_t revision) noexcept
     {
         raw_.after = revision;
