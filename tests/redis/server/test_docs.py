@@ -235,19 +235,40 @@ def test_what_is_optional_in_the_reference_is_optional_in_the_docs(server, name)
     assert len(optional) == groups - repeated
 
 
-def test_the_reference_has_log_messages_of_the_sources():
-    """Each message of the table is the beginning of a text in src/redis, where a word of capital letters stands
-    for a value."""
-    told = re.findall(r"(?m)^\| `([^`]+)` \|", REFERENCE.split("## Log messages")[1].split("\n## ")[0])
-    assert len(told) >= 10, "the table is lost, or this test its pattern"
-    texts = []
+def sources():
+    """The text of each file of src/redis. Literals of C that stand behind each other are one."""
     for path in sorted(pathlib.Path(ROOT, "src", "redis").rglob("*.c")):
-        whole = re.sub(r'"\s*(?:PRI\w+\s*)?"', "", path.read_text(encoding="utf-8"))
-        texts += [text.removeprefix("tickwheel: ") for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', whole)]
-    for message in told:
-        parts = re.split(r"\b(?:[A-Z]{4,}|N)\b", message.removeprefix("tickwheel: "))
-        pattern = re.compile("%(?:ll|l|z)?[a-z]?".join(map(re.escape, parts)))
+        yield re.sub(r'"\s*(?:PRI\w+\s*)?"', "", path.read_text(encoding="utf-8"))
+
+
+def log_messages():
+    """The messages of the table, and a pattern of each: a word of capital letters may stand for a value."""
+    table = REFERENCE.split("## Log messages")[1].split("\n## ")[0]
+    for cell in re.findall(r"(?m)^\| (`[^|]+) \|", table):
+        for message in re.findall(r"`([^`]+)`", cell):
+            parts = re.split(r"\b([A-Z]{4,}|N)\b", message.removeprefix("tickwheel: "))
+            yield message, re.compile("".join("(?:%(?:ll|l|z)?[a-z]?|[\\w-]+)" if i % 2 else re.escape(part)
+                                              for i, part in enumerate(parts)))
+
+
+def test_the_reference_has_log_messages_of_the_sources():
+    """Each message of the table is the beginning of a text in src/redis."""
+    told = dict(log_messages())
+    assert len(told) >= 10, "the table is lost, or this test its pattern"
+    texts = [text.removeprefix("tickwheel: ") for whole in sources()
+             for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', whole)]
+    for message, pattern in told.items():
         assert any(map(pattern.match, texts)), f"no text in src/redis begins as {message!r}"
+
+
+def test_the_reference_has_each_log_message_of_the_sources():
+    """Each text that is logged begins as a message of the table. `tickwheel: %s` passes a text on."""
+    patterns = [pattern for _, pattern in log_messages()]
+    logged = [text.removeprefix("tickwheel: ") for whole in sources() for text in re.findall(
+        r'(?:RedisModule_Log(?:IOError)?\([^"]*"warning"|refuse_log\(\s*ctx),\s*"((?:[^"\\\n]|\\.)*)"', whole)]
+    assert len(logged) >= 15, "this test has lost its pattern"
+    for text in logged:
+        assert text == "%s" or any(pattern.match(text) for pattern in patterns), f"{text!r} is not in the table"
 
 
 def test_the_server_lists_the_module(r):
