@@ -26,11 +26,6 @@ static inline char *tw__store_meta_refuse_format(sqlite3_int64 format)
                            TW__STORE_FORMAT);
 }
 
-static inline char *tw__store_meta_refuse_column(const char *name)
-{
-    return sqlite3_mprintf("tw_meta has no column %s: it is another program's", name);
-}
-
 /* Each format has a column of this name, but those before the first release had rows of names and values. The
  * table of another program may have such columns too, but no version. */
 static inline char *tw__store_meta_refuse_no_format(sqlite3 *db, const char *schema)
@@ -41,7 +36,8 @@ static inline char *tw__store_meta_refuse_no_format(sqlite3 *db, const char *sch
                sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) == SQLITE_INTEGER;
     sqlite3_finalize(row);
     sqlite3_free(sql);
-    return old ? tw__store_meta_refuse_format(0) : tw__store_meta_refuse_column("format");
+    return old ? tw__store_meta_refuse_format(0)
+               : sqlite3_mprintf("tw_meta has no column format: it is another program's");
 }
 
 /* Checks the format in a row. All formats are whole numbers. */
@@ -57,12 +53,14 @@ static inline bool tw__store_meta_is_row(sqlite3_stmt *row, char **reason)
     return false;
 }
 
-/* Returns whether tw_meta has this column. */
+/* Returns whether tw_meta, whose format is ours, has this column. Format 1 has had other columns on its way to
+ * the first release. */
 static inline bool tw__store_meta_has(sqlite3 *db, const char *schema, const char *column, char **reason)
 {
     int code = tw__store_meta_find(db, schema, column);
     if (code == SQLITE_ERROR)
-        *reason = tw__store_meta_refuse_column(column);
+        *reason = sqlite3_mprintf(
+            "tw_meta has no column %s: it is another program's, or of a version before 1.0.0", column);
     return code == SQLITE_OK;
 }
 

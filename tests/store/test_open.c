@@ -251,9 +251,11 @@ static void a_tw_meta_of_another_program_is_told_as_such(void **state)
     other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(name, value); INSERT INTO tw_meta VALUES ('a', 1)");
     refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column format: it is another program's");
     other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(format)");
-    refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column revision: it is another program's");
+    refuses(fixture, NULL, TW_EFORMAT,
+            "tw_meta has no column revision: it is another program's, or of a version before 1.0.0");
     other_ask(db, "INSERT INTO tw_meta VALUES (1)");
-    refuses(fixture, NULL, TW_EFORMAT, "tw_meta has no column revision: it is another program's");
+    refuses(fixture, NULL, TW_EFORMAT,
+            "tw_meta has no column revision: it is another program's, or of a version before 1.0.0");
     other_ask(db, "UPDATE tw_meta SET format = 'abc'");
     refuses(fixture, NULL, TW_EFORMAT, "the format in tw_meta is no whole number: it is another program's");
     assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM sqlite_schema ORDER BY name"),
