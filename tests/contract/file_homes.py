@@ -103,7 +103,7 @@ class Store:
         return tokens[0] if tokens else None
 
     def numbers(self):
-        """The numbers of the rows, by ids."""
+        """The revisions of the tasks, by ids."""
         return {shift(name, -BEGIN): number for name, number in self.open().execute(
             "SELECT CAST(id AS TEXT), revision FROM tw_task")}
 
@@ -149,8 +149,8 @@ def options_of(words):
 
 
 class Sql(Looks, Store):
-    """Another program files, moves, cancels, promotes, pauses and looks in plain SQL. Its clock is that of the
-    scenario too."""
+    """Another program files, moves, cancels, promotes, replays, pauses and looks in plain SQL. Its clock is
+    that of the scenario too."""
     lacks, runs = ("store", "sql"), ("store", "sql", "run", "mark")
 
     def __enter__(self):
