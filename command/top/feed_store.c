@@ -177,14 +177,17 @@ static void count_queue(void *arg, const struct tw_store_load *load)
                               .paused = load->paused,
                               .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};
     reading_name(&seen, tw_text(name));
+    reading->count[COUNT_TASKS] += seen.tasks;
     reading->count[COUNT_WAITING] += seen.waiting;
     reading->count[COUNT_READY] += seen.ready;
     counting->feed->held += seen.paused ? seen.ready : 0;
     reading->count[COUNT_LEASED] += seen.leased;
     reading->count[COUNT_DEAD] += seen.dead;
     list_queue(reading->seen, &reading->queues, &seen, is_larger);
-    if (seen.paused && reading->tells_pauses)
+    if (seen.paused && reading->tells_pauses) {
+        reading->count[COUNT_PAUSED_QUEUES]++;
         list_queue(reading->paused, &reading->pauses, &seen, keeps_more);
+    }
 }
 
 static void see_failure(void *arg, const struct tw_store_task *task)
@@ -224,8 +227,9 @@ static bool count_all(struct store_feed *feed, struct reading *reading)
     struct counting counting = {feed, reading, false};
     queues_free(queues);
     *queues = (struct queues){.name = NULL};
-    reading->count[COUNT_WAITING] = reading->count[COUNT_READY] = 0;
+    reading->count[COUNT_TASKS] = reading->count[COUNT_WAITING] = reading->count[COUNT_READY] = 0;
     reading->count[COUNT_LEASED] = reading->count[COUNT_DEAD] = 0;
+    reading->count[COUNT_PAUSED_QUEUES] = reading->tells_pauses ? 0 : ABSENT;
     feed->held = feed->looked = feed->failed = 0;
     bool good = tw_store_snapshot(feed->store, look_at_queues, &counting) == 0 && counting.good;
     reading->count[COUNT_QUEUES] = queues->count;
@@ -272,13 +276,12 @@ __attribute__((format(printf, 2, 3))) static void add_warning(struct reading *re
 static void warn_of_failures(const struct store_feed *feed, struct reading *reading, const char *path)
 {
     uint64_t dead = reading->count[COUNT_DEAD], failed = feed->failed;
-    uint64_t tasks = reading->count[COUNT_WAITING] + reading->count[COUNT_READY] + reading->count[COUNT_LEASED];
     if (dead > 0)
         add_warning(reading, "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)", dead,
                     dead == 1 ? " is" : "s are", path);
     if (failed > 0)
         add_warning(reading, "%s%" PRIu64 " task%s tried again (tickwheel tasks --store %s list)",
-                    feed->looked < tasks ? "at least " : "", failed,
+                    feed->looked < reading->count[COUNT_TASKS] ? "at least " : "", failed,
                     failed == 1 ? " has failed, and is" : "s have failed, and are", path);
 }
 
