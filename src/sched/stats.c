@@ -180,7 +180,7 @@ void tw_sched_prometheus(const struct tw_sched *sched, tw_emit_fn *emit, void *a
     put_value(&out, "moved_total", "counter", "Tasks moved.", stats.moved);
     put_value(&out, "handed_total", "counter", "Tasks handed back by drain and stop.", stats.handed);
     put_value(&out, "refused_total", "counter", "Tasks refused because there were too many.", stats.refused);
-    put_value(&out, "skipped_total", "counter", "Periods that MISSED_SKIP passed over.", stats.skipped);
+    put_value(&out, "skipped_total", "counter", "Periods that TW_MISSED_SKIP passed over.", stats.skipped);
     put_value(&out, "coalesced_total", "counter", "Periods that calls stood for besides their own.",
               stats.coalesced);
     put_value(&out, "late_total", "counter", "Callbacks that started later than the limit.", stats.late);

@@ -210,6 +210,8 @@ static void statistics_can_be_read_by_prometheus(void **state)
     advance(sched, 3 * ms);
     tw_sched_prometheus(sched, emit, NULL);
     assert_non_null(strstr(prometheus, "# TYPE tickwheel_added_total counter\ntickwheel_added_total 7\n"));
+    assert_non_null(
+        strstr(prometheus, "# HELP tickwheel_skipped_total Periods that TW_MISSED_SKIP passed over.\n"));
     assert_non_null(strstr(prometheus, "\ntickwheel_lateness_seconds{quantile=\"0.99\"} 0.001"));
     for (char *line = strtok(prometheus, "\n"); line != NULL; line = strtok(NULL, "\n"))
         assert_true(strncmp(line, "# HELP tickwheel_", 17) == 0 ||
