@@ -187,14 +187,16 @@ static void change(struct tw_store *store)
         char text[TW_STORE_MESSAGE_SIZE];
         int error = tw_store_apply_on(db, NULL, changes, 3, text, sizeof text);
         require(error == 0 || text[0] != '\0', "an error without a message");
-        sqlite3_exec(db,
-                     "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'sql', 5);"
-                     "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'sql', 6);"
-                     "INSERT INTO tw_promote(queue, id) VALUES ('q', 'sql');"
-                     "INSERT INTO tw_pause(queue, paused) VALUES ('q', 1), ('q', 0);"
-                     "SELECT * FROM tw_list; SELECT * FROM tw_look;"
-                     "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'sql')",
-                     NULL, NULL, NULL);
+        sqlite3_exec(
+            db,
+            "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'sql', 5);"
+            "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'sql', 6);"
+            "INSERT INTO tw_promote(queue, id) VALUES ('q', 'sql');"
+            "INSERT INTO tw_pause(queue, paused) VALUES ('q', 1), ('q', 0);"
+            "INSERT INTO tw_replay(queue, id) SELECT queue, id FROM tw_look WHERE state = 'dead' LIMIT 3;"
+            "SELECT * FROM tw_list; SELECT * FROM tw_look;"
+            "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'sql')",
+            NULL, NULL, NULL);
     }
     sqlite3_close(db);
 }
