@@ -628,7 +628,7 @@ def test_a_time_limit_that_cannot_be_told_and_the_end_of_the_grace(crew, work, m
 def test_a_time_limit_begins_with_the_handler(crew, work, monkeypatch):
     """A bug: it began with the take, and the attempt of a task whose handler was never called failed."""
     worker, limits = crew(jobs=1, lease=10**6), []
-    worker.add(lambda job: None, work.key, timeout=3600)
+    worker.add(lambda job: None, work.key, timeout=PATIENCE)
     begin = worker._begin
 
     def stopping(group, taken, unused):
