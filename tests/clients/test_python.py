@@ -1023,6 +1023,20 @@ def test_a_take_of_several_queues_empties_the_first(work):
 
 
 @in_file
+def test_the_file_itself_says_what_time_it_is(work, monkeypatch):
+    """A bug: a task was replayed for the next millisecond, next() missed one that had to wait for it, and a
+    touch told another end of the lease than a look."""
+    kill(work, "a")
+    work.put("b", "x", delay=60)
+    work.put("c", "x", at=1)
+    job = take(work)["c"]
+    monkeypatch.setattr(_file, "now_ms", lambda: now_ms() + 3600000)
+    assert work.replay("a") and work.get("a").state == "ready" and work.next()[0] == "b"
+    end_ms = work.client.execute_command("TW.TOUCH", work.key, "c", job.token, "LEASE", 60000)
+    assert end_ms / 1000 == work.get("c").next
+
+
+@in_file
 def test_a_folder_that_the_process_leaves(work, monkeypatch, tmp_path_factory):
     monkeypatch.chdir(os.path.dirname(work.client.path))
     here = Queue(tickwheel.File(os.path.basename(work.client.path)), work.key)

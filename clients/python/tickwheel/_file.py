@@ -152,11 +152,11 @@ def named(id: Any) -> bytes:
 
 
 def time_of(words: Words) -> int:
-    """Returns the time of `IN ms` or `AT ms`; now without them."""
-    how, ms = (str(words[0]), int(words[1])) if words else ("IN", 0)
-    if how == "AT":
+    """Returns the time of `IN ms` or `AT ms`. A delay is rounded up, but a task for now is ready at once."""
+    ms = int(words[1])
+    if words[0] == "AT":
         return ms
-    return ms + now_ms() if ms else time.time_ns() // 1000000  # A task for now is ready at once.
+    return ms + now_ms() if ms else time.time_ns() // 1000000
 
 
 class File:
@@ -356,7 +356,8 @@ class File:
     def _next(self, key: str) -> Optional[Tuple[bytes, int, int]]:
         found: List[Tuple[bytes, int, int]] = self._rows(
             "SELECT id, due_ms, next_ms FROM tw_task INDEXED BY tw_order WHERE queue = ? AND dead_ms IS NULL"
-            " AND replaced = 0 AND run = 0 AND next_ms > ? ORDER BY place_ms, revision LIMIT 1", key, now_ms())
+            " AND replaced = 0 AND run = 0 AND next_ms > (SELECT clock FROM tw_clock)"
+            " ORDER BY place_ms, revision LIMIT 1", key)
         return found[0] if found else None
 
     def _scan(self, key: str, cursor: int, _: str, count: int, *match: Any) -> Tuple[int, List[Any]]:
@@ -401,8 +402,8 @@ class File:
         return sum(len(self._rows(statement, *first, key, id)) for id in ids)
 
     def _replay(self, key: str, *words: Any) -> int:
-        chosen = 1 if words[0] == "ALL" else 3
-        return self._each_dead(REPLAY, key, words, time_of(list(words[chosen:])))
+        moment = list(words[1 if words[0] == "ALL" else 3:])
+        return self._each_dead(REPLAY, key, words, time_of(moment) if moment else None)
 
     def _purge(self, key: str, *words: Any) -> int:
         return self._each_dead(PURGE, key, words)
@@ -441,9 +442,11 @@ class File:
                               key, encoded(id), token))
 
     def _touch(self, key: str, id: Any, token: str, _: str, lease_ms: int) -> Optional[int]:
-        found = self._rows("INSERT INTO tw_touch(queue, id, token, lease_ms) VALUES (?, ?, ?, ?) RETURNING id",
-                           key, encoded(id), token, lease_ms)
-        return now_ms() + lease_ms if found else None
+        row = {"queue": key, "id": encoded(id), "token": token, "lease_ms": lease_ms}
+        if not self._insert("tw_touch", row):
+            return None
+        end: int = self._rows("SELECT end_ms FROM tw_lease WHERE queue = ? AND id = ?", key, encoded(id))[0][0]
+        return end
 
     def _nack(self, key: str, id: Any, token: str, *words: Any) -> Optional[int]:
         """Returns 0 if the task, or its period, is dead now; None if the token is no good."""
