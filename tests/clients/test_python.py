@@ -3,6 +3,7 @@
 The behaviour that all languages share is in test_workers.py, the same for asyncio in test_python_aio.py."""
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import re
@@ -854,6 +855,32 @@ def test_a_file_that_is_lost_acknowledges_nothing(work, crew, end, how):
     with pytest.raises(WorkerError, match=f"TW.TAKE {work.key}: .* was {how}"):
         worker.join(PATIENCE)
     worker._started = False
+
+
+@in_file
+@pytest.mark.parametrize("how", ["closed", "ended"])
+def test_a_file_is_used_after_its_last_connection(client, tmp_path, how):
+    """A past fault: with the last connection SQLite removes the log, as it should. From then on each call
+    failed, because the log "was removed while it was open". The connection of a thread that has ended is closed
+    when Python collects it."""
+    url, made = f"sqlite:///{tmp_path}/new.db", []
+
+    def use():
+        made.append(Queue(tickwheel.connect(url), "q"))
+        made[0].put("a", "x", delay=60)
+        if how == "closed":
+            made[0].client.close()
+
+    subprocess.run([command()[0], "put", "--store", f"{tmp_path}/new.db", "--quiet"], input="", text=True,
+                   timeout=PATIENCE, check=True)
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join(PATIENCE)
+    wait_until(lambda: gc.collect() >= 0 and not os.path.exists(f"{tmp_path}/new.db-wal"))
+    assert made[0].put("b", "x", delay=60) == "b"
+    os.unlink(f"{tmp_path}/new.db-wal")  # It is known anew.
+    with pytest.raises(sqlite3.OperationalError, match="-wal was removed while it was open"):
+        made[0].put("c", "x", delay=60)
 
 
 @in_file

@@ -12,6 +12,7 @@ import sqlite3
 import struct
 import threading
 import time
+import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
 from urllib.parse import quote
 
@@ -159,6 +160,10 @@ def time_of(words: Words) -> int:
     return ms + now_ms() if ms else time.time_ns() // 1000000
 
 
+class Connection(sqlite3.Connection):
+    """A connection that weak references may name."""
+
+
 class File:
     """The queues of an SQLite file, for any thread: the `client` of Queue and Worker. Each thread has its own
     connection. A file without the tables gets them by the extension tickwheel_sqlite. `timeout`: seconds that
@@ -170,6 +175,8 @@ class File:
             raise ValueError(f"path is {path!r}: expected a file, which each thread opens")
         self.path, self.timeout, self._own = os.path.realpath(path), timeout, threading.local()
         self._places: Dict[str, Tuple[int, int]] = {}  # Device and inode of the file, its log and its index.
+        self._lock = threading.Lock()  # Held while a connection is opened.
+        self._connections: weakref.WeakSet[sqlite3.Connection] = weakref.WeakSet()  # Those that are open.
         self._commands: Dict[str, Callable[..., Any]] = {
             "TW.PUT": self._put, "TW.CANCEL": self._cancel, "TW.MOVE": self._move, "TW.GET": self._get,
             "TW.LEN": self._len, "TW.NEXT": self._next, "TW.SCAN": self._scan, "TW.DEAD": self._dead,
@@ -185,8 +192,13 @@ class File:
             self._places = {"": before}
         self._check_log()
         self._install(self._db())
+        self._note_places()
+
+    def _note_places(self) -> None:
+        """Notes the file of the connections, its log and its index. A log is theirs as long as one of them is
+        open: SQLite removes it with the last one, and makes another with the next."""
         found = {end: place_of(self.path + end) for end in ("", "-wal", "-shm")}
-        self._check()
+        self._check(all_files=False)
         if found["-wal"] and not found["-shm"]:
             raise self._lost("-shm", "replaced")
         self._places = {end: place for end, place in found.items() if place is not None}
@@ -217,9 +229,12 @@ class File:
             raise sqlite3.OperationalError(f"{self.path} was opened by the parent of this process: open it "
                                            "after the fork alone, or start the process without a fork")
 
-    def _check(self) -> None:
-        """Raises an error if the file is not the one at the path any more: its tasks would be lost."""
+    def _check(self, all_files: bool = True) -> None:
+        """Raises an error if the file is not the one at the path any more: its tasks would be lost. While no
+        connection is open, only the file itself is known: its log has left with the last one."""
         for end, place in self._places.items():
+            if end and not all_files:
+                continue
             with contextlib.suppress(PermissionError):  # Then nothing is proved.
                 found = place_of(self.path + end)
                 if found != place:
@@ -230,22 +245,33 @@ class File:
         self._check_process()
         made: Optional[sqlite3.Connection] = getattr(self._own, "connection", None)
         if made is None:
-            self._check()
-            address = f"file:{quote(os.fsencode(self.path))}?mode={'rw' if self._places else 'rwc'}"
-            made = sqlite3.connect(address, self.timeout, isolation_level=None, uri=True)
-            try:
-                self._check()  # It has read nothing yet, so it leaves the log of another file alone.
-            except sqlite3.OperationalError:
-                made.close()
-                raise
-            self._own.connection = made
+            self._check(all_files=False)  # Before the lock: a child of fork() might wait for it for ever.
+            with self._lock:
+                self._own.connection = made = self._connect()
+        return made
+
+    def _connect(self) -> sqlite3.Connection:
+        others = list(self._connections)  # No thread that ends closes one of them meanwhile.
+        address = f"file:{quote(os.fsencode(self.path))}?mode={'rw' if self._places else 'rwc'}"
+        made = sqlite3.connect(address, self.timeout, isolation_level=None, uri=True, factory=Connection)
+        try:
+            self._check(bool(others))  # It has read nothing yet, so it leaves the log of another file alone.
+            made.execute("PRAGMA schema_version").fetchone()  # From now on the log stays.
+            if not others:
+                self._note_places()
+        except (sqlite3.Error, OSError):
+            made.close()
+            raise
+        self._connections.add(made)
         return made
 
     def close(self) -> None:
         """Closes this thread's connection. Those of other threads end with their threads."""
         made, self._own.connection = getattr(self._own, "connection", None), None
         if made is not None:
-            made.close()
+            with self._lock:
+                self._connections.discard(made)
+                made.close()
 
     def execute_command(self, *words: Any, **_: Any) -> Any:
         """Does a command of the module (docs/redis.md), and returns its reply as redis-py does."""
@@ -434,6 +460,7 @@ class File:
 
     def version(self) -> Any:
         """Returns a number that changes when another connection changes the file."""
+        self._db()
         self._check()
         return self._rows("PRAGMA data_version")
 
@@ -481,7 +508,7 @@ class Within(File):
     def _open(self) -> None:
         self._install(self._of_caller)
 
-    def _check(self) -> None:
+    def _check(self, all_files: bool = True) -> None:
         """Nobody knows which file the connection has open."""
 
     def _db(self) -> sqlite3.Connection:
