@@ -437,26 +437,41 @@ int tw__store_db_identify_log(struct tw__store_db *db)
                                index);
 }
 
-/* Whether all files of the connection are there. If one is not, *end is the ending of its path. */
-static enum found find_all(const struct tw__store_db *db, const char **end)
+static enum found find_main(const struct tw__store_db *db, const char *path)
 {
-    const char *path = sqlite3_db_filename(db->db, db->schema);
-    char index[TW__STORE_PATH];
-    *end = "";
-    if (path == NULL || path[0] == '\0')
-        return THERE; /* the caller's, in memory */
     enum found found = find_at(&db->files.main, path);
-    if (found == THERE && db->files.main.inode == 0 && has_moved(db))
-        found = REPLACED;
-    if (found != THERE)
-        return found;
+    return found == THERE && db->files.main.inode == 0 && has_moved(db) ? REPLACED : found;
+}
+
+static enum found find_parts(const struct tw__store_db *db, const char *path, const char **end)
+{
+    char index[TW__STORE_PATH];
     *end = "-wal";
-    found = find_beside(&db->files.log, sqlite3_filename_wal(path));
+    enum found found = find_beside(&db->files.log, sqlite3_filename_wal(path));
     if (found != THERE || db->files.index.inode == 0)
         return found;
     *end = "-shm";
     name_index(path, index);
     return find_beside(&db->files.index, index);
+}
+
+/* Whether all files of the connection are there. If one is not, *end is the ending of its path. If the file has
+ * gone since it was looked at, and its parts with it, that is the news. */
+static enum found find_all(const struct tw__store_db *db, const char **end)
+{
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    *end = "";
+    if (path == NULL || path[0] == '\0')
+        return THERE; /* the caller's, in memory */
+    enum found file = find_main(db, path);
+    if (file != THERE)
+        return file;
+    enum found part = find_parts(db, path, end);
+    if (part != THERE)
+        file = find_main(db, path);
+    if (file != THERE)
+        *end = "";
+    return file != THERE ? file : part;
 }
 
 bool tw__store_db_has_files(const struct tw__store_db *db)

@@ -23,9 +23,10 @@ enum { HOLD_MS = 3, SOON_MS = 1000, YOUNG_MS = 100, STANDBY_MS = 250, LOOK_MS = 
 static atomic_int no_stat; /* the number of an error; 0: none */
 static atomic_bool other_device, old_sandbox, times_asked;
 
-/* What somebody does before a path is looked at; NULL: nothing. */
+/* What somebody does before a path is looked at, after so many other looks; NULL: nothing. */
 static void (*meanwhile)(const struct fixture *fixture);
 static const struct fixture *meanwhile_fixture;
+static int looks_before;
 
 int __real_stat(const char *path, struct stat *status);
 int __wrap_stat(const char *path, struct stat *status);
@@ -34,7 +35,8 @@ int __wrap_statx(int folder, const char *path, int flags, unsigned mask, struct 
 
 static void let_something_happen(void)
 {
-    if (meanwhile != NULL) {
+    if (meanwhile != NULL && looks_before-- == 0) {
+        looks_before = 0;
         meanwhile(meanwhile_fixture);
         meanwhile = NULL; /* the runners of other tests only read it */
     }
@@ -276,11 +278,16 @@ static void remove_index(const struct fixture *fixture)
     remove_beside(fixture, "-shm");
 }
 
+static void put_new_in_place_of_all(const struct fixture *fixture)
+{
+    remove_log(fixture);
+    put_new_in_place(fixture);
+}
+
 static void replace_file(const struct fixture *fixture)
 {
     make_new(fixture);
-    remove_log(fixture);
-    put_new_in_place(fixture);
+    put_new_in_place_of_all(fixture);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------- */
@@ -612,6 +619,20 @@ static void the_same_number_on_another_device_is_another_file(void **state)
     atomic_store(&other_device, false);
     assert_int_equal(result, TW_EREPLACED);
     assert_int_equal(put(store_of(state), "x", 5), 1);
+}
+
+/* A bug: the file had gone after it was looked at, and its log was said to be removed. */
+static void a_file_that_goes_with_its_log_is_named_first(void **state)
+{
+    struct fixture *fixture = *state;
+    char text[TW_STORE_MESSAGE_SIZE];
+    make_new(fixture);
+    meanwhile_fixture = fixture;
+    looks_before = 1;
+    meanwhile = put_new_in_place_of_all;
+    assert_int_equal(put(fixture->store, "x", 5), TW_EREPLACED);
+    tw_store_message(fixture->store, text, sizeof text);
+    assert_string_equal(text, "the file was replaced while it was open: open it again");
 }
 
 /* Some sandboxes refuse statx(). Where it may be used, it does not ask for times, which make a commit slow. */
@@ -1229,6 +1250,7 @@ int main(int argc, char **argv)
         TEST(a_connection_of_the_caller_is_checked_too),
         TEST(a_path_that_cannot_be_looked_at_proves_nothing),
         TEST(the_same_number_on_another_device_is_another_file),
+        TEST(a_file_that_goes_with_its_log_is_named_first),
         TEST(a_file_is_looked_at_in_an_old_sandbox_too),
         TEST(a_rename_while_a_store_is_opened_is_seen),
         TEST(a_run_opens_no_file_but_that_of_its_store),
