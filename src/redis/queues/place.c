@@ -292,8 +292,11 @@ static uint64_t file_time(const struct tw__redis_task *task, uint64_t due_ms, ui
     return due_ms > tw__add_saturating(end_ms, TW__REDIS_LEASE_MORE_MS) ? end_ms : due_ms;
 }
 
-/* The end of a lease by the steady clock. If the wheel has passed the present time, the clock was set back, and
- * the module has not seen it. Then the lease lasts longer. */
+/* The end of a lease by the steady clock. If the wheel has passed the present time, the lease lasts longer by
+ * as much. There are three such cases:
+ * - The clock was set back, and the module has not seen it.
+ * - The clock was set back by a second or less, which moves no lease.
+ * - The clock was set a moment ago, in either direction: the module adds some milliseconds to a step. */
 static uint64_t steady_end(const struct tw__redis_queues *queues, uint64_t end_ms, uint64_t now_ms)
 {
     uint64_t now = steady_of(queues, now_ms), stands = tw_wheel_now(queues->leases),
