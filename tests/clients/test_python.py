@@ -4,6 +4,7 @@ The behaviour that all languages share is in test_workers.py, the same for async
 import asyncio
 import contextlib
 import gc
+import importlib.util
 import logging
 import os
 import re
@@ -1010,6 +1011,15 @@ def test_no_call_asks_for_the_times_of_the_file(work, monkeypatch):
         assert work.get("a").text == "x" and _file.place_of(path) == (status.st_dev, status.st_ino)
     monkeypatch.setattr(_file, "STATX", lambda *_: -1)
     assert _file.place_of(path) == (status.st_dev, status.st_ino) and _file.place_of(path + "-none") is None
+
+
+def test_a_python_without_ctypes_knows_the_files_too(tmp_path, monkeypatch):
+    """A bug: it could not import the package."""
+    spec = importlib.util.spec_from_file_location("tickwheel._file_alone", _file.__file__)
+    alone = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "ctypes", None)
+    spec.loader.exec_module(alone)
+    assert alone.STATX is None and alone.place_of(str(tmp_path)) == _file.place_of(str(tmp_path))
 
 
 @in_file

@@ -4,7 +4,6 @@ commands of the module, so queues and workers are the same in both homes."""
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import secrets
@@ -36,7 +35,10 @@ LOOKS = ("TW.GET", "TW.LEN", "TW.NEXT", "TW.SCAN", "TW.DEAD")
 opened: Dict[str, int] = {}
 
 # The call of Linux that os.stat() stands for, and the words that ask it for the inode alone.
-STATX = getattr(ctypes.CDLL(None) if os.name == "posix" else None, "statx", None)
+STATX: Any = None
+with contextlib.suppress(ImportError):  # Python may be built without ctypes.
+    import ctypes
+    STATX = getattr(ctypes.CDLL(None) if os.name == "posix" else None, "statx", None)
 AT_FDCWD, STATX_INO, STATX_BYTES, INODE_AND_DEVICE = -100, 0x100, 256, "=32xQ96xII"
 
 TASK = """
@@ -69,10 +71,11 @@ def place_of(path: str) -> Optional[Tuple[int, int]]:
     """Returns device and inode of a file; None: there is none. It does not ask for the times of the file, as
     os.stat() does: since Linux 6.13 the next write would give the file new ones, and each commit would write
     the journal of the file system."""
-    found = ctypes.create_string_buffer(STATX_BYTES)
-    if STATX is not None and STATX(AT_FDCWD, os.fsencode(path), 0, STATX_INO, found) == 0:
-        inode, major, minor = struct.unpack_from(INODE_AND_DEVICE, found)
-        return os.makedev(major, minor), inode
+    if STATX is not None:
+        found = ctypes.create_string_buffer(STATX_BYTES)
+        if STATX(AT_FDCWD, os.fsencode(path), 0, STATX_INO, found) == 0:
+            inode, major, minor = struct.unpack_from(INODE_AND_DEVICE, found)
+            return os.makedev(major, minor), inode
     try:
         status = os.stat(path)  # It knows why statx() has failed, or does its work.
     except (FileNotFoundError, NotADirectoryError):
