@@ -1127,6 +1127,23 @@ def test_a_page_of_promoted_tasks(work, monkeypatch):
 
 
 @in_file
+def test_a_page_of_leases_that_die_is_not_the_last_one_of_a_promote(work, monkeypatch):
+    """A bug: its reply was 0, which says that no task waits."""
+    monkeypatch.setattr("tickwheel._file.PAGE", 3)
+    for number in range(6):
+        work.put(f"t{number}", "x")
+    assert len(work.client.execute_command(*_words.take_words(1, 6, 5000, "me", [work.key]))) == 6
+    db = sqlite3.connect(work.client.path)
+    db.execute("UPDATE tw_task SET lapses = 16")
+    db.commit()
+    db.close()
+    work.put("later", "x", delay=60)
+    wait_until(lambda: work.get("t0").next + 0.001 < time.time())
+    assert work.promote_all() == 1 and work.get("later").state == "ready" and len(work.dead(9)) == 6
+    assert work.promote_all() == 0
+
+
+@in_file
 def test_a_task_that_is_too_late_hides_none(work):
     work.put("late", "x", at=1, max_late=1)
     work.put("a", "x")

@@ -56,6 +56,12 @@ NEXT_PLACE = """
         AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)
         AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"""
 
+# The tasks that a promote of all may change.
+WAITING = f"""
+    SELECT id FROM tw_look WHERE queue = ? AND dead_ms IS NULL AND (state = 'waiting' OR {OVER})
+    ORDER BY place_ms, revision LIMIT ?"""
+
+PROMOTE = "INSERT INTO tw_promote(queue, id) VALUES (?, ?) RETURNING id"
 REPLAY = "INSERT INTO tw_replay(due_ms, queue, id) VALUES (?, ?, ?) RETURNING id"
 PURGE = """
     INSERT INTO tw_cancel(queue, id)
@@ -323,6 +329,10 @@ class File:
     def _rows(self, statement: str, *values: Any) -> List[Any]:
         return self._cursor(statement, *values).fetchall()
 
+    def _each(self, statement: str, ids: Sequence[bytes], *first: Any) -> int:
+        """Does a statement for each of these ids. Returns how many tasks it has changed."""
+        return sum(len(self._rows(statement, *first, id)) for id in ids)
+
     def _insert(self, view: str, row: Dict[str, Any]) -> bool:
         """Returns whether the view has done it."""
         names, places = ", ".join(row), ", ".join("?" * len(row))
@@ -397,13 +407,15 @@ class File:
         return last, [row for _, *row in found if pattern.fullmatch(row[0])]
 
     def _promote(self, key: str, *words: Any) -> int:
-        """Promotes a task, `IDS 1 id`, or a page of them, `ALL`, and returns their number."""
+        """Promotes a task, `IDS 1 id`, or a page of them, `ALL`, and returns their number. If each task of the
+        page dies, of a lease that has run out, it takes the next page: 0 says that no task waits."""
         if words[0] == "IDS":
-            return len(self._rows("INSERT INTO tw_promote(queue, id) VALUES (?, ?) RETURNING id", key,
-                                  encoded(words[2])))
-        return len(self._rows("INSERT INTO tw_promote(queue, id) SELECT queue, id FROM tw_look WHERE queue = ?"
-                              f" AND dead_ms IS NULL AND (state = 'waiting' OR {OVER})"
-                              " ORDER BY place_ms, revision LIMIT ? RETURNING id", key, PAGE))
+            return self._each(PROMOTE, [encoded(words[2])], key)
+        while True:
+            ids = [row[0] for row in self._rows(WAITING, key, PAGE)]
+            promoted = self._each(PROMOTE, ids, key)
+            if promoted or len(ids) < PAGE:
+                return promoted
 
     def _pause(self, key: str, paused: int) -> int:
         return len(self._rows("INSERT INTO tw_pause(queue, paused) VALUES (?, ?) RETURNING queue", key, paused))
@@ -428,7 +440,7 @@ class File:
         """Runs a statement for a dead task, `IDS 1 id`, or for a page of them, `ALL`. Returns their number."""
         one = chosen[0] == "IDS"
         ids = [named(chosen[2])] if one else [row[0] for row in self._dead(key, "COUNT", PAGE)]
-        return sum(len(self._rows(statement, *first, key, id)) for id in ids)
+        return self._each(statement, ids, *first, key)
 
     def _replay(self, key: str, *words: Any) -> int:
         moment = list(words[1 if words[0] == "ALL" else 3:])
