@@ -176,7 +176,8 @@ struct tw_store_options {
  *   - TW_ENOSPACE: the disk has no room, or no inode, for a new file.
  *   - TW_ESYSTEM: the system has no descriptor left.
  *   - TW_EREPLACED: also if the index of SQLite's log was removed while this process has the file open; or if
- *     no file or an empty one is at the path, and the log of a file that was moved away is. No file is made.
+ *     no file or an empty one is at the path, and the log of a file that was moved away is. No file is made,
+ *     or an empty one behind a symbolic link that leads nowhere.
  *   - TW_EIO: the file cannot be opened, for another reason: its folder does not exist. */
 int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
                   char *message, size_t size);
