@@ -135,8 +135,8 @@ static void at_function(sqlite3_context *context, int n, sqlite3_value **values)
 
 /* ---- the tables ------------------------------------------------------------------------------------------ */
 
-/* Reads the only value of a statement as text, which sqlite3_free() frees; NULL: SQLite has failed. A new mode
- * is committed at the end of its statement. */
+/* Reads the only value of a statement as text, which sqlite3_free() frees; NULL: SQLite has failed. After this
+ * row sqlite3_finalize() ends the statement. There SQLite commits a new mode, and tells if that has failed. */
 static char *answer_of(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
