@@ -542,7 +542,7 @@ void *tw__redis_table_prefetch_entry(const struct tw__redis_table *table, uint64
     return entry;
 }
 
-#if TW_DEBUG > 0
+#if TW_DEBUG > 0 || defined(__clang_analyzer__) /* as TW_ASSERT */
 /* Whether the table has an entry with the id of `entry`. */
 static bool has_id_of(const struct tw__redis_table *table, uint64_t hash, const void *entry)
 {
