@@ -330,15 +330,16 @@ class Table(Targets):
         return []
 
     def do_copy(self):
-        """Each attempt ends as if it had not begun, and no token is good."""
+        """Each attempt ends as if it had not begun, and no token is good. A task that stood behind one is filed
+        now, for its old time, as by a put."""
         counted = self.counted.copy()
-        for name, task in self.tasks.items():
+        in_order = sorted(self.tasks.items(), key=lambda pair: (pair[1]["due_ms"], pair[1].place or (0, 0)))
+        for name, task in in_order:
             replaced = task["stage"] == REPLACED
             if task.is_leased():
                 self.change(name, BACK, token=task["token"])
             if replaced:
                 task.numbers["next_ms"] = task["due_ms"]
-                task.place = task["due_ms"], task.place[1]
             task.numbers["token"] = 0
         self.counted = counted
         return []

@@ -362,8 +362,9 @@ void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *t
 struct begun {
     struct tw__redis_task *task;
     uint64_t at_ms;
-    /* Of the task from which it was copied. The first two ranks are ready or leased (place.c). */
-    enum { ELSEWHERE, READY, LATER } rank;
+    /* Of the task from which it was copied. The first two ranks are ready or leased (place.c). A task that
+     * stands behind an attempt is filed by the copy, so last of its time. */
+    enum { ELSEWHERE, READY, LATER, BEHIND } rank;
     uint64_t place_ms; /* its time in the order; of a ready task, at_ms */
     uint32_t order;
 };
@@ -381,7 +382,7 @@ static void find_place(struct begun *begun, const struct tw__redis_queues *queue
     begun->order = origin->order;
     begun->place_ms = begun->at_ms;
     if (origin->place != TW__REDIS_IN_READY && tw__redis_task_stage(origin) != TW__TASK_TAKEN) {
-        begun->rank = LATER;
+        begun->rank = tw__redis_task_stage(origin) == TW__TASK_REPLACED ? BEHIND : LATER;
         if (tw__redis_task_stage(origin) == TW__TASK_FILED && tw__redis_task_in_line(origin) &&
             origin->parked.since_ms > begun->at_ms)
             begun->place_ms = origin->parked.since_ms;
@@ -431,20 +432,6 @@ static void forget(struct tw__redis_queue *queue, const struct begun *begun, uin
         file_with(queue, begun->task, again ? &attempt : NULL, begun->at_ms, now_ms);
 }
 
-/* The tasks that were ready come before those of their time that were not. But a task that stands behind an
- * attempt is of the others, and its time may lie before that of a ready one. */
-static void forget_in_order(struct tw__redis_queue *queue, const struct begun *begun, size_t count,
-                            uint64_t now_ms)
-{
-    size_t ready = 0;
-    while (ready < count && begun[ready].rank != LATER)
-        ready++;
-    for (size_t i = 0, later = ready; i < ready || later < count;) {
-        bool next = i < ready && (later == count || begun[i].at_ms <= begun[later].place_ms);
-        forget(queue, &begun[next ? i++ : later++], now_ms);
-    }
-}
-
 void tw__redis_lease_forget_all(struct tw__redis_queue *queue, const struct tw__redis_queue *from,
                                 uint64_t now_ms)
 {
@@ -453,6 +440,7 @@ void tw__redis_lease_forget_all(struct tw__redis_queue *queue, const struct tw__
                             .from = from};
     tw__redis_table_each(&queue->tasks, gather_begun, &all);
     qsort(all.at, all.count, sizeof *all.at, compare_begun);
-    forget_in_order(queue, all.at, all.count, now_ms);
+    for (size_t i = 0; i < all.count; i++)
+        forget(queue, &all.at[i], now_ms);
     memory->free(all.at);
 }
