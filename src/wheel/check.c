@@ -124,6 +124,8 @@ static void lower_to_slot(struct findings *found, const struct tw__wheel_slot *s
 {
     const struct tw_wheel *w = found->wheel;
     const struct tw__wheel_ring *ring = found->ring;
+    if (w->event_list == NULL)
+        return; /* no event is remembered, and the mark of an empty slot may lie beyond the end of time */
     if (ring->level == 0 && w->cur == UINT64_MAX)
         return; /* the timers there were filed when time had ended already */
     uint64_t from = tw__wheel_ring_from(w, ring->level);
