@@ -9,6 +9,7 @@
 #include "../random.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,14 +64,20 @@ void called(uint64_t due_ms)
     atomic_fetch_add(&calls.noted, 1);
 }
 
-/* Says that the last step is done, and waits for the word that begins the next. */
-static void step(const char *done, const char *next)
+/* Says that the last step is done, and waits for the word that begins the next, or for the other word, if
+ * there is one. Returns whether it is `next`. */
+static bool step(const char *done, const char *next, const char *other)
 {
     char word[WORD];
     printf("%s\n", done);
     fflush(stdout);
-    if (fgets(word, sizeof word, stdin) == NULL || strncmp(word, next, strlen(next)) != 0)
+    if (fgets(word, sizeof word, stdin) == NULL)
         fail("the measuring program has gone");
+    word[strcspn(word, "\n")] = '\0';
+    bool is_next = strcmp(word, next) == 0;
+    if (!is_next && (other == NULL || strcmp(word, other) != 0))
+        fail("the measuring program has said another word");
+    return is_next;
 }
 
 static void file_pending(const struct side *side, size_t n)
@@ -97,6 +104,18 @@ static void file_probes(const struct side *side, size_t n)
     free(due_ms);
 }
 
+/* The steps from the start of the work on. */
+static void work(const struct side *side, size_t probes)
+{
+    side->start();
+    step("idle", "probe", NULL);
+    file_probes(side, probes);
+    side->close();
+    for (size_t i = 0; i < probes; i++)
+        printf("late %lld\n", (long long)calls.late_us[i]);
+    step("done", "end", NULL);
+}
+
 int main(int argc, char **argv)
 {
     const struct side *side = NULL;
@@ -115,15 +134,14 @@ int main(int argc, char **argv)
     calls.late_us = need(probes, sizeof *calls.late_us);
     calls.most = probes;
     side->open(argc > 4 ? argv[4] : NULL);
-    step("empty", "fill");
-    file_pending(side, pending);
-    step("filled", "work");
-    side->start();
-    step("idle", "probe");
-    file_probes(side, probes);
-    side->close();
-    for (size_t i = 0; i < probes; i++)
-        printf("late %lld\n", (long long)calls.late_us[i]);
-    step("done", "end");
+    bool works = !step("empty", "fill", "work");
+    if (!works) {
+        file_pending(side, pending);
+        works = step("filled", "work", "end");
+    }
+    if (works)
+        work(side, probes);
+    else
+        side->close();
     return 0;
 }

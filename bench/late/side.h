@@ -17,7 +17,7 @@ struct side {
      * probes. */
     void (*file)(const uint64_t *due_ms, size_t n);
     void (*start)(void);
-    void (*close)(void);
+    void (*close)(void); /* also of a file that was filled, and whose tasks were not run */
 };
 
 extern const struct side sched_side, store_side, libuv_side;
