@@ -16,9 +16,8 @@ static uint64_t whole_ms(uint64_t ns)
 
 static uint64_t due_of(const struct line *line)
 {
-    uint64_t due_ms = line->absolute ? line->at.s * 1000 + whole_ms(line->at.ns)
-                                     : tw__add_saturating(tw_store_now(), whole_ms(line->time_ns));
-    return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX; /* it was rounded up */
+    return line->absolute ? line->at.s * 1000 + whole_ms(line->at.ns)
+                          : tw__add_saturating(tw_store_now(), whole_ms(line->time_ns));
 }
 
 const char *delayed_make(const struct task_options *options, const struct line *line,

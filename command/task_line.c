@@ -9,7 +9,7 @@
 #include <time.h>
 
 static const uint64_t second_ns = 1000000000;
-static const char TOO_LARGE[] = "expected a time of at most +213503d or @9999-12-31T23:59:59Z";
+static const char TOO_LARGE[] = "expected a time of at most +213503d or @9999-12-31T23:59:59.999Z";
 
 /* ---- durations ----------------------------------------------------------------------------------------- */
 
@@ -38,7 +38,8 @@ void duration_print(uint64_t ns, char text[DURATION_SIZE])
 
 static struct instant at_most_last(struct instant at)
 {
-    return at.s > TW__TIME_LAST_S ? (struct instant){TW__TIME_LAST_S, second_ns - 1} : at;
+    bool later = at.s > TW__TIME_LAST_S || (at.s == TW__TIME_LAST_S && at.ns > TW__TIME_LAST_NS);
+    return later ? (struct instant){TW__TIME_LAST_S, TW__TIME_LAST_NS} : at;
 }
 
 struct instant instant_of_ms(uint64_t ms)
@@ -99,7 +100,7 @@ static const char *explain_date(const char *text)
     size_t digits = strspn(text, "0123456789");
     snprintf(other, sizeof other, "2000%s", text + digits); /* the same in another year */
     bool in_form = tw__time_parse(other, &at.s, &at.ns);
-    if (in_form && digits > 4)
+    if (in_form && (digits > 4 || strncmp(text, "9999-12-31", strlen("9999-12-31")) == 0))
         return TOO_LARGE;
     if (in_form && digits == 4 && strncmp(text, "1970", 4) < 0)
         return "expected a time from @1970-01-01T00:00:00Z on";

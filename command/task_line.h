@@ -18,7 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A time since 1970, to the end of the year 9999. Nanoseconds alone, in 64 bits, would end in the year 2554. */
+/* A time since 1970, to the last millisecond of the year 9999. Nanoseconds alone, in 64 bits, would end in the
+ * year 2554. */
 struct instant {
     uint64_t s, ns; /* ns: less than a second */
 };
@@ -48,8 +49,8 @@ const char *when_parse(const char *word, struct line *line);
 
 enum { TIME_SIZE = 32, DURATION_SIZE = 64 };
 
-/* Returns the time so many milliseconds after 1970, or nanoseconds after another time. The last one is the end
- * of the year 9999. */
+/* Returns the time so many milliseconds after 1970, or nanoseconds after another time. The last one is the
+ * last millisecond of the year 9999. */
 struct instant instant_of_ms(uint64_t ms);
 struct instant instant_after(struct instant at, uint64_t ns);
 

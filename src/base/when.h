@@ -110,8 +110,9 @@ static inline bool tw__duration_parse(const char *text, uint64_t *ns)
 
 /* ---- points in time ------------------------------------------------------------------------------------ */
 
-/* The last second: 9999-12-31T23:59:59Z. */
+/* The last time: 9999-12-31T23:59:59.999Z. */
 #define TW__TIME_LAST_S UINT64_C(253402300799)
+enum { TW__TIME_LAST_NS = TW__NS_PER_S - TW__NS_PER_S / 1000 };
 
 /* Reads n digits and the character behind them. Returns the text behind these, or NULL if they do not match. */
 static inline const char *tw__read_field(const char *text, int n, char behind, unsigned *number)
@@ -170,8 +171,8 @@ static inline bool tw__date_seconds(const struct tw__date *date, uint64_t *secon
 }
 
 /* Reads 2026-12-01T09:00:00Z, with or without decimals of the seconds. The time is *seconds since 1970 and
- * *ns, which is less than a second, rounded up; at the end of the year 9999 it is rounded down. Returns false
- * if `text` is no such time of the years 1970 to 9999. */
+ * *ns, which is less than a second, rounded up. Returns false if `text` is no such time from 1970 to the last
+ * millisecond of the year 9999. */
 static inline bool tw__time_parse(const char *text, uint64_t *seconds, uint64_t *ns)
 {
     struct tw__date date;
@@ -189,11 +190,10 @@ static inline bool tw__time_parse(const char *text, uint64_t *seconds, uint64_t 
     if (strcmp(text, "Z") != 0 || !tw__date_seconds(&date, seconds))
         return false;
     if (*ns == TW__NS_PER_S) {
-        bool last = *seconds == TW__TIME_LAST_S;
-        *ns = last ? TW__NS_PER_S - 1 : 0;
-        *seconds += last ? 0 : 1;
+        *ns = 0;
+        *seconds += 1;
     }
-    return true;
+    return *seconds < TW__TIME_LAST_S || (*seconds == TW__TIME_LAST_S && *ns <= TW__TIME_LAST_NS);
 }
 
 #endif

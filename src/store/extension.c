@@ -126,11 +126,12 @@ static void at_function(sqlite3_context *context, int n, sqlite3_value **values)
     uint64_t seconds, ns;
     if (text == NULL || !tw__time_parse(text, &seconds, &ns)) {
         refuse_value(context, "tw_at", values[0],
-                     "a time in UTC as text, such as '2026-12-01T08:00:00Z', of the years 1970 to 9999");
+                     "a time in UTC as text, such as '2026-12-01T08:00:00Z', from 1970 to "
+                     "9999-12-31T23:59:59.999Z");
         return;
     }
     uint64_t ms = seconds * 1000 + ns / ns_per_ms + (ns % ns_per_ms > 0 ? 1 : 0);
-    sqlite3_result_int64(context, (sqlite3_int64)(ms < TW_STORE_TIME_MAX ? ms : TW_STORE_TIME_MAX));
+    sqlite3_result_int64(context, (sqlite3_int64)ms);
 }
 
 /* ---- the tables ------------------------------------------------------------------------------------------ */
