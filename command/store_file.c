@@ -20,7 +20,8 @@ struct tw_store *store_file_try(const char *path, bool make, char message[TW_STO
     int error = tw_store_open(&store, path, &options, message, TW_STORE_MESSAGE_SIZE);
     if (error == 0)
         return store;
-    if (!make && error != TW_EREPLACED && access(path, F_OK) != 0) { /* else the log of a file lies there */
+    bool told = error == TW_EREPLACED || error == TW_EINVAL; /* by the log at a path, or by the path itself */
+    if (!make && !told && access(path, F_OK) != 0) {
         snprintf(message, TW_STORE_MESSAGE_SIZE, "%s%s", strerror(errno),
                  errno == ENOENT ? " (`tickwheel put` and `tickwheel run` make it)" : "");
         return NULL;

@@ -169,7 +169,8 @@ struct tw_store_options {
  * in one transaction, and keeps its other tables. A copy that VACUUM INTO has made gets WAL mode. `options`
  * (NULL: all defaults) is copied. If the call fails, `message` explains why.
  * Returns: 0, and the store in *store, or an error.
- *   - TW_EINVAL: also if the path names no file (":memory:", an empty path, "file:...").
+ *   - TW_EINVAL: also if the path names no file (":memory:", an empty path, "file:..."), or is too long for
+ *     SQLite, which takes 504 bytes from the root on.
  *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or
  *     its tables have another format, or it has none and the flag says that it must. The file is unchanged.
  *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.

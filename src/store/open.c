@@ -179,8 +179,28 @@ static int ask_folder(const char *path)
     return asked && (space.f_bavail == 0 || (space.f_files > 0 && space.f_favail == 0)) ? ENOSPC : 0;
 }
 
+/* SQLite refuses a long path without a reason. It counts from the root on, and must have room for the name of a
+ * journal, which ends with "-journal". Returns: 0 if that is not the reason. */
+static int check_length(struct tw__store_db *db, const char *path)
+{
+    char folder[TW__STORE_PATH];
+    const sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    bool known = path[0] == '/' || getcwd(folder, sizeof folder) != NULL;
+    size_t before = path[0] != '/' && known ? strlen(folder) + strlen("/") : 0, size = before + strlen(path);
+    size_t most = (size_t)vfs->mxPathname - strlen("-journal");
+    if (size <= most)
+        return 0;
+    return tw__store_db_refuse(db, TW_EINVAL,
+                               "path has %zu bytes from the root on: expected at most %zu (SQLite's limit); "
+                               "give the file a shorter path",
+                               size, most);
+}
+
 static int refuse_file(struct tw__store_db *db, int code, const char *path, bool make)
 {
+    int error = (code & 0xff) == SQLITE_CANTOPEN ? check_length(db, path) : 0;
+    if (error != 0)
+        return error;
     int number = sqlite3_system_errno(db->db), asked = number == ENOENT && make ? ask_folder(path) : 0;
     if ((code & 0xff) != SQLITE_CANTOPEN || number == 0)
         return tw__store_db_error(db, code, "open");

@@ -382,6 +382,31 @@ static void others_are_refused(const char *path, int error, const char *expected
 }
 
 /* A bug: the reason was "No such file or directory" in each case, or there was none. */
+/* A bug: "unable to open database file", and no reason. */
+static void a_path_that_is_too_long_for_sqlite_is_told(void **state)
+{
+    enum { MOST = 504 };
+    struct tw_store *store = NULL;
+    char path[MOST + 2], home[PATH_SIZE], expected[PATH_SIZE];
+    static const char *const format = "path has %zu bytes from the root on: expected at most 504 (SQLite's "
+                                      "limit); give the file a shorter path";
+    (void)state;
+    memset(path, 'x', sizeof path);
+    path[0] = path[200] = path[400] = '/';
+    path[MOST + 1] = '\0';
+    snprintf(expected, sizeof expected, format, strlen(path));
+    assert_int_equal(tw_store_open(&store, path, NULL, text, sizeof text), TW_EINVAL);
+    assert_string_equal(text, expected);
+    assert_non_null(getcwd(home, sizeof home));
+    snprintf(expected, sizeof expected, format, strlen(home) + strlen(path));
+    assert_int_equal(tw_store_open(&store, path + 1, NULL, text, sizeof text), TW_EINVAL);
+    assert_string_equal(text, expected);
+    path[MOST] = '\0';
+    assert_int_equal(tw_store_open(&store, path, NULL, text, sizeof text), TW_EIO);
+    assert_string_equal(text, "No such file or directory: unable to open database file (SQLite's code 14)");
+    assert_null(store);
+}
+
 static void a_folder_in_which_no_file_can_be_made_is_told(void **state)
 {
     struct fixture *fixture = *state;
@@ -607,6 +632,7 @@ int main(void)
         TEST(a_file_that_is_no_database_is_refused_and_unchanged),
         TEST(a_path_that_names_a_device_or_a_pipe_is_refused),
         TEST(a_path_that_names_no_file_is_refused),
+        TEST(a_path_that_is_too_long_for_sqlite_is_told),
         TEST(a_folder_in_which_no_file_can_be_made_is_told),
         TEST(a_mount_to_be_read_only_is_told),
         TEST(a_disk_without_inodes_is_full),
