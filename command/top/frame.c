@@ -59,6 +59,8 @@ static void put_title(struct page *page, const char *notice)
     page->row = 1;
 }
 
+static const char WARNING[] = "warning: ";
+
 static void put_state(struct page *page)
 {
     const struct reading *reading = page->reading;
@@ -74,7 +76,7 @@ static void put_state(struct page *page)
     page->row++;
     if (reading->warning[0] == '\0')
         return;
-    sheet_put(page->sheet, page->row++, MARGIN, STYLE_WARN, "warning: %s", reading->warning);
+    sheet_put(page->sheet, page->row++, MARGIN, STYLE_WARN, "%s%s", WARNING, reading->warning);
 }
 
 /* ---- levels and rates ------------------------------------------------------------------------------------ */
@@ -414,6 +416,12 @@ int frame_rows(const struct history *history, int cols)
     return fixed_rows(reading, cols, false) + BARS_USUAL + table_rows(reading) + gaps(reading) + 1;
 }
 
+int frame_cols(const struct history *history, int cols)
+{
+    int warning = MARGIN + (int)(strlen(WARNING) + strlen(history->now.warning));
+    return warning > cols ? warning : cols;
+}
+
 static int limit(int value, int least, int most)
 {
     return value > most ? most : value < least ? least : value;
@@ -440,13 +448,14 @@ static void deal(struct page *page, int keys)
     page->bars = limit(left - page->queues, page->bars, BARS_MAX);
 }
 
-void frame_draw(struct sheet *sheet, const struct history *history, const char *notice, const char *keys)
+void frame_draw(struct sheet *sheet, const struct history *history, int cols, const char *notice,
+                const char *keys)
 {
     struct page page = {.sheet = sheet,
                         .history = history,
                         .reading = &history->now,
                         .before = history_before(history),
-                        .cols = sheet->cols};
+                        .cols = cols};
     deal(&page, *keys != '\0');
     put_title(&page, notice);
     put_state(&page);

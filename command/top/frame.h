@@ -24,11 +24,15 @@ void history_add(struct history *history, const struct reading *reading);
 /* Returns the reading before the latest, or NULL. */
 const struct reading *history_before(const struct history *history);
 
-/* Draws the latest reading. Unless empty, `notice` is shown at the top (for example, that the connection is
- * lost), and `keys` at the bottom. */
-void frame_draw(struct sheet *sheet, const struct history *history, const char *notice, const char *keys);
+/* Draws the latest reading on `cols` columns. On a sheet with more columns a warning goes on behind them.
+ * Unless empty, `notice` is shown at the top (for example, that the connection is lost), and `keys` at the
+ * bottom. */
+void frame_draw(struct sheet *sheet, const struct history *history, int cols, const char *notice,
+                const char *keys);
 
-/* Returns the rows that a whole frame takes on a sheet of `cols` columns. */
+/* Returns the rows that a whole frame takes on `cols` columns, and the columns of a sheet that has room for
+ * its whole warning too. */
 int frame_rows(const struct history *history, int cols);
+int frame_cols(const struct history *history, int cols);
 
 #endif

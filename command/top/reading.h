@@ -85,7 +85,7 @@ struct reading {
     char state[128];     /* for people: role, process id */
     bool replica;        /* of a server that leaves all deliveries to its primary */
     char durability[16]; /* empty: not reported */
-    char warning[512];   /* empty: no warning */
+    char warning[1024];  /* empty: no warning */
     char deliver[4];     /* yes or no, as tickwheel.deliver of the server; empty: not reported */
     bool alone;          /* the forecast is that of one queue, whose name may be empty */
     char queue[160];     /* name of that queue, printable */

@@ -33,7 +33,7 @@ static void set(struct sheet *sheet, int row, int col, enum style style, const c
 
 int sheet_put(struct sheet *sheet, int row, int col, enum style style, const char *format, ...)
 {
-    char text[512];
+    char text[1280];
     va_list words;
     va_start(words, format);
     vsnprintf(text, sizeof text, format, words);

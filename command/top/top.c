@@ -41,9 +41,9 @@ static bool read_into(struct feed *feed, struct history *history)
 static bool print_frame(const struct history *history, bool ascii)
 {
     struct sheet sheet;
-    if (!sheet_init(&sheet, frame_rows(history, ONCE_COLS), ONCE_COLS, ascii))
+    if (!sheet_init(&sheet, frame_rows(history, ONCE_COLS), frame_cols(history, ONCE_COLS), ascii))
         return false;
-    frame_draw(&sheet, history, "", "");
+    frame_draw(&sheet, history, ONCE_COLS, "", "");
     sheet_print(&sheet, stdout);
     sheet_fini(&sheet);
     return true;

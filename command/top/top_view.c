@@ -225,7 +225,7 @@ static void draw(void)
     if (view.error[0] != '\0')
         snprintf(notice, sizeof notice, "connection lost for %d s: %s",
                  (int)((monotonic_ns() - view.lost_ns) / 1000000000), view.error);
-    frame_draw(&sheet, view.history, notice, keys);
+    frame_draw(&sheet, view.history, cols, notice, keys);
     put_on_terminal(&sheet);
     sheet_fini(&sheet);
 }

@@ -31,7 +31,7 @@ static void show_frame(const struct history *history, int rows, int cols, bool a
     size_t size;
     FILE *out = open_memstream(&text, &size);
     fuzz_require(out != NULL && sheet_init(&sheet, rows, cols, ascii), "there is no memory");
-    frame_draw(&sheet, history, "", "q quit");
+    frame_draw(&sheet, history, cols < 80 ? cols : 80, "", "q quit");
     sheet_print(&sheet, out);
     fclose(out);
     fuzz_require(heard_lines(text, size) <= (size_t)rows, "a frame has more rows than its sheet");
