@@ -31,6 +31,7 @@ static bool print_load_json(const struct tw_store_load *load, FILE *out)
 {
     json_t *object = json_object();
     json_put_bytes(object, "queue", tw_text(load->queue));
+    json_object_set_new(object, "tasks", json_number(load->tasks));
     json_object_set_new(object, "waiting", json_number(load->waiting));
     json_object_set_new(object, "ready", json_number(load->ready));
     json_object_set_new(object, "leased", json_number(load->leased));

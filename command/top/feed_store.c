@@ -169,7 +169,7 @@ static void count_queue(void *arg, const struct tw_store_load *load)
     const char *name = queues_add(&counting->feed->queues, load->queue);
     if (name == NULL)
         return;
-    struct queue_seen seen = {.tasks = load->waiting + load->ready + load->leased,
+    struct queue_seen seen = {.tasks = load->tasks,
                               .waiting = load->waiting,
                               .ready = load->ready,
                               .leased = load->leased,

@@ -56,7 +56,8 @@ static json_t *queue(const struct queue_seen *seen, bool store)
     json_t *object = json_object();
     put(object, "db", store ? ABSENT : seen->db);
     json_put_bytes(object, "name", seen->whole);
-    put(object, store ? "waiting" : "tasks", store ? seen->waiting : seen->tasks);
+    put(object, "tasks", seen->tasks);
+    put(object, "waiting", store ? seen->waiting : ABSENT);
     put(object, "ready", seen->ready);
     put(object, "leased", seen->leased);
     put(object, "dead", seen->dead);

@@ -443,6 +443,7 @@ struct tw_store_load {
     uint64_t waiting, ready, leased, dead; /* tasks in each state (task.h) */
     uint64_t next_ms;                      /* of the first task that waits; TW_NEVER: none does */
     bool paused;
+    uint64_t tasks; /* waiting, ready and leased together */
 };
 
 /* Visits the load of a queue, by the rules of "Looks" above. */

@@ -449,7 +449,8 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
                                                         .leased = leased,
                                                         .dead = dead.value[0],
                                                         .next_ms = live.value[1],
-                                                        .paused = paused.value[0] > 0});
+                                                        .paused = paused.value[0] > 0,
+                                                        .tasks = live.value[0]});
     return 0;
 }
 

@@ -52,7 +52,7 @@ LAST(tw_task, key, 72);
 LAST(tw_level_info, draining, 32);
 LAST(tw_store_info, began_ms, 128);
 LAST(tw_store_task, error, 176);
-LAST(tw_store_load, paused, 48);
+LAST(tw_store_load, tasks, 56);
 LAST(tw_job, token, 112);
 #endif
 

@@ -301,6 +301,7 @@ static void each_look_shows_a_lease(void **state)
     assert_int_equal(task->attempt, 1);
     assert_int_equal(task->next_ms, now_ms + LEASE_MS);
     struct tw_store_load load = load_of(store);
+    assert_int_equal(load.tasks, 2);
     assert_int_equal(load.leased, 1);
     assert_int_equal(load.waiting, 1);
     assert_int_equal(load.ready, 0);
