@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- The tables and views of a store, format 1. docs/store.md describes them for programs that use plain SQL.
--- The build compiles this text into the library, with utf8.sql in the place of each NOT_UTF8.
+-- The build compiles this text into the library, with a text of parts.sql in the place of each name between two @.
 
 -- One row. changes: each transaction of the library and each insert into a view raises it, to the next multiple
 -- of 2^20 and 20 random bits. So a run sees that a backup was restored. The last five columns are for programs to
@@ -333,12 +333,9 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT', 'KEEPDUE', 'KEEPDUE NX', 'KEEPDUE XX') THEN
             RAISE(ABORT,
                 'tw_put: condition: expected NX, XX, GT, LT, KEEPDUE, KEEPDUE NX, KEEPDUE XX or NULL')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
-                         AND revision < 4611686018427387904) THEN
-            RAISE(ABORT, 'tw_meta: revision: expected the largest revision of a task, below 2^62')
+        @REVISION@
     END;
-    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
-        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    @LAPSE@;
     SELECT RAISE(IGNORE) WHERE CASE replace(NEW.condition, 'KEEPDUE ', '')
         WHEN 'NX' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
         WHEN 'XX' THEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
@@ -395,11 +392,8 @@ END;
 CREATE VIEW tw_move(queue, id, due_ms, condition) AS SELECT queue, id, due_ms, NULL FROM tw_task;
 CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
     SELECT CASE
-        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
-                OR instr(NEW.queue, char(0)) THEN
-            RAISE(ABORT, 'tw_move: queue: expected text of 1 to 255 bytes without NUL')
-        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
-            RAISE(ABORT, 'tw_move: id: expected text or a blob of 1 to 1024 bytes')
+        @QUEUE(tw_move)@
+        @ID(tw_move)@
         WHEN NEW.due_ms IS NULL
                 OR NEW.due_ms NOT IN (CAST(NEW.due_ms AS INTEGER), CAST(CAST(NEW.due_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.due_ms AS INTEGER) NOT BETWEEN 0 AND 253402300799999 THEN
@@ -407,12 +401,9 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
                 'tw_move: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999')
         WHEN NEW.condition NOT IN ('GT', 'LT') THEN
             RAISE(ABORT, 'tw_move: condition: expected GT, LT or NULL')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
-                         AND revision < 4611686018427387904) THEN
-            RAISE(ABORT, 'tw_meta: revision: expected the largest revision of a task, below 2^62')
+        @REVISION@
     END;
-    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
-        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    @LAPSE@;
     SELECT CASE
         WHEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)) THEN
             RAISE(ABORT, 'tw_move: there is no such task: it has ended, or never was')
@@ -446,14 +437,10 @@ END;
 CREATE VIEW tw_cancel(queue, id) AS SELECT queue, id FROM tw_task;
 CREATE TRIGGER tw_cancel_insert INSTEAD OF INSERT ON tw_cancel BEGIN
     SELECT CASE
-        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
-                OR instr(NEW.queue, char(0)) THEN
-            RAISE(ABORT, 'tw_cancel: queue: expected text of 1 to 255 bytes without NUL')
-        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
-            RAISE(ABORT, 'tw_cancel: id: expected text or a blob of 1 to 1024 bytes')
+        @QUEUE(tw_cancel)@
+        @ID(tw_cancel)@
     END;
-    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
-        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    @LAPSE@;
     DELETE FROM tw_lease WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
     DELETE FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
     UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575) WHERE changes() > 0;
@@ -463,17 +450,11 @@ END;
 CREATE VIEW tw_promote(queue, id) AS SELECT queue, id FROM tw_task;
 CREATE TRIGGER tw_promote_insert INSTEAD OF INSERT ON tw_promote BEGIN
     SELECT CASE
-        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
-                OR instr(NEW.queue, char(0)) THEN
-            RAISE(ABORT, 'tw_promote: queue: expected text of 1 to 255 bytes without NUL')
-        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
-            RAISE(ABORT, 'tw_promote: id: expected text or a blob of 1 to 1024 bytes')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
-                         AND revision < 4611686018427387904) THEN
-            RAISE(ABORT, 'tw_meta: revision: expected the largest revision of a task, below 2^62')
+        @QUEUE(tw_promote)@
+        @ID(tw_promote)@
+        @REVISION@
     END;
-    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
-        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    @LAPSE@;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw_look
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND state = 'waiting');
     UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
@@ -505,21 +486,15 @@ END;
 CREATE VIEW tw_replay(queue, id, due_ms) AS SELECT queue, id, NULL FROM tw_task WHERE dead_ms IS NOT NULL;
 CREATE TRIGGER tw_replay_insert INSTEAD OF INSERT ON tw_replay BEGIN
     SELECT CASE
-        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
-                OR instr(NEW.queue, char(0)) THEN
-            RAISE(ABORT, 'tw_replay: queue: expected text of 1 to 255 bytes without NUL')
-        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
-            RAISE(ABORT, 'tw_replay: id: expected text or a blob of 1 to 1024 bytes')
+        @QUEUE(tw_replay)@
+        @ID(tw_replay)@
         WHEN NEW.due_ms NOT IN (CAST(NEW.due_ms AS INTEGER), CAST(CAST(NEW.due_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.due_ms AS INTEGER) NOT BETWEEN 0 AND 253402300799999 THEN
             RAISE(ABORT,
                 'tw_replay: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
-                         AND revision < 4611686018427387904) THEN
-            RAISE(ABORT, 'tw_meta: revision: expected the largest revision of a task, below 2^62')
+        @REVISION@
     END;
-    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
-        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    @LAPSE@;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw_task
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND dead_ms IS NOT NULL);
     UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
@@ -537,9 +512,7 @@ CREATE VIEW tw_take(queue, take, worker, lease_ms, count) AS
     SELECT queue, take, worker, lease_ms, NULL FROM tw_lease;
 CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
     SELECT CASE
-        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
-                OR instr(NEW.queue, char(0)) THEN
-            RAISE(ABORT, 'tw_take: queue: expected text of 1 to 255 bytes without NUL')
+        @QUEUE(tw_take)@
         WHEN typeof(NEW.take) NOT IN ('text', 'blob') OR length(CAST(NEW.take AS BLOB)) NOT BETWEEN 8 AND 255
                 OR (typeof(NEW.take) = 'text' AND (NEW.take GLOB '*[^ -~]*' OR instr(NEW.take, char(0)))) THEN
             RAISE(ABORT, 'tw_take: take: expected a random name, ASCII or a blob of 8 to 255 bytes')
@@ -610,8 +583,7 @@ CREATE TRIGGER tw__answer_insert INSTEAD OF INSERT ON tw__answer BEGIN
         WHEN typeof(NEW.token) <> 'text' OR length(NEW.token) <> 16 OR NEW.token GLOB '*[^0-9a-fA-F]*' THEN
             RAISE(ABORT, 'token: expected the 16 hexadecimal digits that tw_taken shows')
     END;
-    INSERT INTO tw__end SELECT revision, queue, id, how, 1, end_ms, NULL, error FROM tw__over
-        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    @LAPSE@;
 END;
 
 -- INSERT INTO tw_ack(queue, id, token) ends an attempt whose work is done.
