@@ -42,7 +42,6 @@
 #include <sys/sysmacros.h>
 
 static const uint64_t REVISION_END = UINT64_C(1) << 62;
-enum { RANDOM_BITS = 20, RANDOM_MASK = (1 << RANDOM_BITS) - 1 }; /* of `changes` */
 
 static const char *const sql_of[] = {
 #define TEXT(name, sql) sql,
@@ -596,7 +595,6 @@ static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
 int tw__store_db_read_meta(struct tw__store_db *db)
 {
     int error = 0;
-    db->next_changes = 0;
     sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
     if (meta == NULL)
         return error;
@@ -617,16 +615,6 @@ int tw__store_db_begin_revisions(struct tw__store_db *db)
     db->rows = sqlite3_total_changes(db->db);
     int error = tw__store_db_read_meta(db);
     return tw__store_db_explain(db, error);
-}
-
-uint64_t tw__store_db_next_changes(struct tw__store_db *db)
-{
-    uint32_t random;
-    if (db->next_changes == 0) {
-        sqlite3_randomness(sizeof random, &random);
-        db->next_changes = (db->changes | RANDOM_MASK) + 1 + (random & RANDOM_MASK);
-    }
-    return db->next_changes;
 }
 
 int tw__store_db_write_meta(struct tw__store_db *db)
@@ -657,6 +645,6 @@ int tw__store_db_lapse(struct tw__store_db *db, const char *queue, const void *i
 /* Only the run that has the lock raises its number, so another one is that of a backup. */
 bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen)
 {
-    bool fewer = db->changes != seen->changes && db->changes >> RANDOM_BITS <= seen->changes >> RANDOM_BITS;
-    return fewer || db->revision < seen->revision || db->run != seen->run || db->restored != seen->restored;
+    return db->changes < seen->changes || db->revision < seen->revision || db->run != seen->run ||
+           db->restored != seen->restored;
 }

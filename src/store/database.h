@@ -327,7 +327,6 @@ struct tw__store_db {
     uint64_t clock_ms;                         /* of tw_meta, and since: as schema.sql says */
     struct tw__task_retry retry;               /* of tw_meta: for tasks that leave an option out */
     uint64_t written_revision;                 /* what tw_meta has */
-    uint64_t next_changes;                     /* tw__store_db_next_changes(); 0: nobody has asked yet */
     uint64_t busy_ms;           /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                   /* sqlite3_total_changes() when the transaction began */
     bool has_read;              /* the transaction of the caller had read before the call */
@@ -432,7 +431,10 @@ struct tw__task_retry tw__store_read_retry(const struct tw__store_db *db, sqlite
                                            int factor);
 
 /* Returns the `changes` that a transaction writes if it changes a row. */
-uint64_t tw__store_db_next_changes(struct tw__store_db *db);
+static inline uint64_t tw__store_db_next_changes(const struct tw__store_db *db)
+{
+    return db->changes + 1;
+}
 
 /* Returns whether the file is not a later state of the one that had these numbers, in a transaction. */
 bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen);

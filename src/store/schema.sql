@@ -2,9 +2,9 @@
 -- The tables and views of a store, format 1. docs/store.md describes them for programs that use plain SQL.
 -- The build compiles this text into the library, with a text of parts.sql in the place of each name between two @.
 
--- One row. changes: each transaction of the library and each insert into a view raises it, to the next multiple
--- of 2^20 and 20 random bits. So a run sees that a backup was restored. The last five columns are for programs to
--- set. They hold for each task that leaves the option out, and are read at each failure.
+-- One row. changes: each transaction of the library and each insert into a view raises it. So a run sees that a
+-- backup was restored (window.c). The last five columns are for programs to set. They hold for each task that
+-- leaves the option out, and are read at each failure.
 CREATE TABLE tw_meta(
     format INTEGER PRIMARY KEY NOT NULL,    -- of these tables
     revision INTEGER NOT NULL,                   -- the last number that a task got
@@ -162,7 +162,7 @@ CREATE VIEW tw__end(revision, queue, id, how, lapsed, end_ms, next_ms, error) AS
     SELECT revision, queue, id, NULL, NULL, NULL, next_ms, error FROM tw_task;
 CREATE TRIGGER tw__end_insert INSTEAD OF INSERT ON tw__end BEGIN
     UPDATE tw_meta SET revision = revision + 1, backs = backs + (NEW.how = 'back' AND NEW.next_ms IS NULL),
-        changes = (changes | 1048575) + 1 + (random() & 1048575),
+        changes = changes + 1,
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     -- A newer task stands behind the attempt, and waits from now on.
     UPDATE tw_task SET revision = (SELECT revision FROM tw_meta), next_ms = max(next_ms, NEW.end_ms),
@@ -224,7 +224,7 @@ CREATE TRIGGER tw__again_insert INSTEAD OF INSERT ON tw__again BEGIN
             (SELECT t.revision FROM tw_lease AS l CROSS JOIN tw_task AS t
             ON t.queue = l.queue AND t.id = l.id);
     UPDATE tw_meta SET clock_ms = NEW.clock, until_ms = min(until_ms, NEW.clock + 30000),
-        changes = (changes | 1048575) + 1 + (random() & 1048575);
+        changes = changes + 1;
 END;
 
 -- The tasks that may be taken now, task/periods.c in SQL: the period that has its turn, for how many more its call
@@ -344,7 +344,7 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET revision = revision + 1, changes = changes + 1,
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     -- Statements that never conflict: the conflict clause of the caller's INSERT would count for each. The first
     -- makes a missing task a dead one, because KEEPDUE treats both alike.
@@ -417,7 +417,7 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET revision = revision + 1, changes = changes + 1,
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
@@ -443,7 +443,7 @@ CREATE TRIGGER tw_cancel_insert INSTEAD OF INSERT ON tw_cancel BEGIN
     @LAPSE@;
     DELETE FROM tw_lease WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
     DELETE FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
-    UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575) WHERE changes() > 0;
+    UPDATE tw_meta SET changes = changes + 1 WHERE changes() > 0;
 END;
 
 -- INSERT INTO tw_promote(queue, id) lets a task that waits be ready now.
@@ -457,7 +457,7 @@ CREATE TRIGGER tw_promote_insert INSTEAD OF INSERT ON tw_promote BEGIN
     @LAPSE@;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw_look
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND state = 'waiting');
-    UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET revision = revision + 1, changes = changes + 1,
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
         (next_ms, place_ms) = (SELECT clock, clock FROM tw_clock)
@@ -479,7 +479,7 @@ CREATE TRIGGER tw_pause_insert INSTEAD OF INSERT ON tw_pause BEGIN
         = EXISTS (SELECT 1 FROM tw_queue WHERE name = NEW.queue AND paused <> 0);
     DELETE FROM tw_queue WHERE name = NEW.queue;
     INSERT INTO tw_queue(name, paused) SELECT NEW.queue, 1 WHERE CAST(NEW.paused AS INTEGER);
-    UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575);
+    UPDATE tw_meta SET changes = changes + 1;
 END;
 
 -- INSERT INTO tw_replay(queue, id, due_ms) lets a dead task wait again, for now if due_ms is NULL.
@@ -497,7 +497,7 @@ CREATE TRIGGER tw_replay_insert INSTEAD OF INSERT ON tw_replay BEGIN
     @LAPSE@;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw_task
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND dead_ms IS NOT NULL);
-    UPDATE tw_meta SET revision = revision + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET revision = revision + 1, changes = changes + 1,
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     UPDATE tw_task SET revision = (SELECT revision FROM tw_meta),
         (due_ms, next_ms, place_ms) = (SELECT due, due, max(due, clock) FROM (SELECT clock,
@@ -541,7 +541,7 @@ CREATE TRIGGER tw_take_insert INSTEAD OF INSERT ON tw_take BEGIN
     SELECT RAISE(IGNORE) WHERE EXISTS (SELECT 1 FROM tw_queue WHERE name = NEW.queue AND paused <> 0)
         OR EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1);
     -- A take that finds nothing changes nothing. Otherwise programs that wait would wake each other for ever.
-    UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET changes = changes + 1,
         clock_ms = (SELECT clock FROM tw_clock)
         WHERE EXISTS (SELECT 1 FROM tw__turn WHERE queue = NEW.queue);
     -- Mostly each of the first tasks has a call now, and these are all. Otherwise as many of them as the take may
@@ -651,7 +651,7 @@ CREATE TRIGGER tw_touch_insert INSTEAD OF INSERT ON tw_touch BEGIN
     END;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw__answer
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND token = lower(NEW.token) AND held);
-    UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575),
+    UPDATE tw_meta SET changes = changes + 1,
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     UPDATE tw_task SET place_ms = (SELECT clock FROM tw_clock) + CAST(NEW.lease_ms AS INTEGER)
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);

@@ -45,17 +45,16 @@
  * that makes a table raises it too, and then the window is read anew for nothing.
  *
  * Other programs write pages without SQLite's backup, for example sqlite3_rsync. So a look compares `changes`
- * of tw_meta as well, which each transaction of ours raises. Its lower 20 bits are random. A smaller count than
- * before, or the same count with other random bits, means that the file has gone back. So does another number
- * of the run, since nobody else can begin a run. A commit of the run compares the same before it writes: it
- * would raise the count. Then it writes nothing; else the count that it has written is the next one to compare
- * with, so a backup from between two of our commits is noticed too. (It does not ask for the number of the
- * schema, which no commit of ours changes. So answers are written also after somebody has dropped an index, and
- * no look succeeds.) If the file has gone back, all is dropped and read anew, and the numbers of the jobs under
- * way hide no task: their entries are orphans, and end with their jobs. Example: the window has seen the
- * changes 1 to 8. Change 5 comes back, and three changes follow, in the copy before or in the file since: 8
- * again, with other bits. Had there been four before the next look, the count could not tell: docs/store.md
- * names this hole, and `tickwheel restore` closes it, for it changes `restored`.
+ * of tw_meta as well, which each transaction of ours raises. A smaller count than before means that the file
+ * has gone back. So does another number of the run, since nobody else can begin a run. A commit of the run
+ * compares the same before it writes: it would raise the count. Then it writes nothing; else the count that it
+ * has written is the next one to compare with, so a backup from between two of our commits is noticed too. (It
+ * does not ask for the number of the schema, which no commit of ours changes. So answers are written also after
+ * somebody has dropped an index, and no look succeeds.) If the file has gone back, all is dropped and read
+ * anew, and the numbers of the jobs under way hide no task: their entries are orphans, and end with their jobs.
+ * Example: the window has seen the changes 1 to 8. Change 5 comes back, and two changes follow, in the copy
+ * before or in the file since: 7. Had there been three before the next look, the count could not tell:
+ * docs/store.md names this hole, and `tickwheel restore` closes it, for it changes `restored`.
  *
  * Invariants
  *   D1  every task of a queue with a handler that waits, and lies within the queue's horizon, has one entry
