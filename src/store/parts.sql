@@ -18,6 +18,10 @@ EXISTS (WITH RECURSIVE parts(one, rest) AS (
         WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
             RAISE(ABORT, '$1: id: expected text or a blob of 1 to 1024 bytes')
 
+-- @TOKEN: the view $1 checks a token.
+        WHEN typeof(NEW.token) <> 'text' OR length(NEW.token) <> 16 OR NEW.token GLOB '*[^0-9a-fA-F]*' THEN
+            RAISE(ABORT, '$1: token: expected the 16 hexadecimal digits that tw_taken shows')
+
 -- @REVISION: the next number of tw_meta must be that of no task.
         WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE revision >= coalesce((SELECT max(revision) FROM tw_task), 0)
                          AND revision < 4611686018427387904) THEN

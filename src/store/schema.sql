@@ -568,28 +568,20 @@ CREATE VIEW tw_taken(take, queue, id, due_ms, attempt, token, lease_end_ms, miss
     FROM tw_lease l JOIN tw_task t ON t.queue = l.queue AND t.id = l.id
     WHERE replaced < 0 AND run = 0 ORDER BY filed_ms, revision;
 
--- INSERT INTO tw__answer checks the columns that all answers have. If the lease has run out, the attempt ends. The
--- view has the tokens that are good for tw_ack, and whether they are for the others too.
+-- The tokens that are good for tw_ack, and whether they are for the other answers too.
 CREATE VIEW tw__answer(revision, queue, id, token, held) AS
     SELECT revision, queue, id, printf('%016x', token), replaced <> 0 AND run = 0 FROM tw_task
     WHERE token > 0 AND dead_ms IS NULL;
-CREATE TRIGGER tw__answer_insert INSTEAD OF INSERT ON tw__answer BEGIN
-    SELECT CASE
-        WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
-                OR instr(NEW.queue, char(0)) THEN
-            RAISE(ABORT, 'queue: expected text of 1 to 255 bytes without NUL')
-        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
-            RAISE(ABORT, 'id: expected text or a blob of 1 to 1024 bytes')
-        WHEN typeof(NEW.token) <> 'text' OR length(NEW.token) <> 16 OR NEW.token GLOB '*[^0-9a-fA-F]*' THEN
-            RAISE(ABORT, 'token: expected the 16 hexadecimal digits that tw_taken shows')
-    END;
-    @LAPSE@;
-END;
 
 -- INSERT INTO tw_ack(queue, id, token) ends an attempt whose work is done.
 CREATE VIEW tw_ack(queue, id, token) AS SELECT queue, id, token FROM tw__answer;
 CREATE TRIGGER tw_ack_insert INSTEAD OF INSERT ON tw_ack BEGIN
-    INSERT INTO tw__answer(queue, id, token) VALUES (NEW.queue, NEW.id, NEW.token);
+    SELECT CASE
+        @QUEUE(tw_ack)@
+        @ID(tw_ack)@
+        @TOKEN(tw_ack)@
+    END;
+    @LAPSE@;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw__answer
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND token = lower(NEW.token));
     INSERT INTO tw__end SELECT revision, queue, id, 'done', 0, clock, NULL, NULL FROM tw__answer, tw_clock
@@ -601,8 +593,10 @@ END;
 CREATE VIEW tw_nack(queue, id, token, how, error, next_ms) AS
     SELECT queue, id, token, NULL, NULL, NULL FROM tw__answer;
 CREATE TRIGGER tw_nack_insert INSTEAD OF INSERT ON tw_nack BEGIN
-    INSERT INTO tw__answer(queue, id, token) VALUES (NEW.queue, NEW.id, NEW.token);
     SELECT CASE
+        @QUEUE(tw_nack)@
+        @ID(tw_nack)@
+        @TOKEN(tw_nack)@
         WHEN NEW.how NOT IN ('failed', 'dead', 'back') THEN
             RAISE(ABORT, 'tw_nack: how: expected failed, dead, back or NULL')
         WHEN NEW.how = 'back' AND NEW.error IS NOT NULL THEN
@@ -615,6 +609,7 @@ CREATE TRIGGER tw_nack_insert INSTEAD OF INSERT ON tw_nack BEGIN
                 OR CAST(NEW.next_ms AS INTEGER) NOT BETWEEN 0 AND 253402300799999 THEN
             RAISE(ABORT, 'tw_nack: next_ms: expected 0 to 253402300799999')
     END;
+    @LAPSE@;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw__answer
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND token = lower(NEW.token) AND held);
     INSERT INTO tw__end SELECT t.revision, t.queue, t.id, CASE WHEN coalesce(NEW.how, 'failed') = 'failed'
@@ -642,13 +637,16 @@ END;
 -- INSERT INTO tw_touch(queue, id, token, lease_ms) lets a lease end so long from now.
 CREATE VIEW tw_touch(queue, id, token, lease_ms) AS SELECT queue, id, token, NULL FROM tw__answer;
 CREATE TRIGGER tw_touch_insert INSTEAD OF INSERT ON tw_touch BEGIN
-    INSERT INTO tw__answer(queue, id, token) VALUES (NEW.queue, NEW.id, NEW.token);
     SELECT CASE
+        @QUEUE(tw_touch)@
+        @ID(tw_touch)@
+        @TOKEN(tw_touch)@
         WHEN NEW.lease_ms IS NULL
                 OR NEW.lease_ms NOT IN (CAST(NEW.lease_ms AS INTEGER), CAST(CAST(NEW.lease_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.lease_ms AS INTEGER) NOT BETWEEN 1 AND 4294967295 THEN
             RAISE(ABORT, 'tw_touch: lease_ms: expected 1 to 4294967295')
     END;
+    @LAPSE@;
     SELECT RAISE(IGNORE) WHERE NOT EXISTS (SELECT 1 FROM tw__answer
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND token = lower(NEW.token) AND held);
     UPDATE tw_meta SET changes = changes + 1,
