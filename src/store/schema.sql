@@ -7,7 +7,7 @@
 -- leaves the option out, and are read at each failure.
 CREATE TABLE tw_meta(
     format INTEGER PRIMARY KEY NOT NULL,    -- of these tables
-    revision INTEGER NOT NULL,                   -- the last number that a task got
+    revision INTEGER NOT NULL,              -- the last number that a task got
     run INTEGER NOT NULL,                   -- counts the runs, restores and marks
     changes INTEGER NOT NULL,
     restored INTEGER NOT NULL,              -- while it is odd, no task is called
@@ -36,7 +36,7 @@ INSERT INTO tw_meta(format, revision, run, changes, restored, clock_ms) VALUES (
 
 -- A row is a task. The payload comes last, so that reading the other columns does not touch its pages.
 CREATE TABLE tw_task(
-    revision INTEGER PRIMARY KEY NOT NULL,       -- the revision: new with each put and move, never used twice
+    revision INTEGER PRIMARY KEY NOT NULL,  -- new with each put and move, never used twice
     queue TEXT NOT NULL,
     id BLOB NOT NULL,
     due_ms INTEGER NOT NULL,                -- of this period, the same in each attempt; Unix time, UTC
@@ -50,7 +50,7 @@ CREATE TABLE tw_task(
     replaced INTEGER NOT NULL DEFAULT 0,    -- that attempt's number, if the task is a newer one; 0: it is not;
                                             -- -1: it is not, and a program has it. If a program has it, run is 0
     dead_ms INTEGER,                        -- when it died; NULL: it lives
-    every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
+    every_ms INTEGER NOT NULL DEFAULT 0,    -- 0: it runs once
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
     missed TEXT,                            -- missed periods: burst, skip or coalesce; NULL: it runs once
     missed_periods INTEGER NOT NULL DEFAULT 0, -- for which the call of this period stands besides its own
