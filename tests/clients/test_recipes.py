@@ -432,7 +432,6 @@ def poller(poll):
     def work():
         while not stop.is_set():
             poll()
-            stop.wait(0.001)
 
     thread = threading.Thread(target=work)
     thread.start()
