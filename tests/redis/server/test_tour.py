@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """docs/durable-tasks.md and docs/redis.md have ```console blocks. This test runs the blocks of each page, in
-order, against one server, and compares the output with the page. It does the same with the commands for Redis
-in the README.
+order, against one server, and compares the output with the page. It does the same with the worker of the
+README, in a file and in Redis.
 
 In a block, a line that begins with `$ ` is a command, and the lines after it are its output. Special marks:
   - `...` stands for any text within a line and, alone in a line, for any number of lines.
   - A token of a lease, 16 hexadecimal digits, stands for the token that the server gives out in its place.
     Later commands of the page have the same token, and get that of the server.
   - Between blocks, `<!-- tour: kill -->` kills the server (SIGKILL) and starts it again.
+  - A Python program that the page lets its reader save is saved in the folder of the commands, which looks like
+    the tree.
   - 7379, the port of `make serve`, is replaced by the port of the server. REDIS_URL names it for the examples.
 """
 import os
@@ -23,9 +25,12 @@ from harness import PATIENCE, ROOT, program
 
 # Documents with sessions, and how many commands they have at least.
 TOURS = [(pathlib.Path(ROOT, "docs/durable-tasks.md"), 20), (pathlib.Path(ROOT, "docs/redis.md"), 20),
-         (pathlib.Path(ROOT, "README.md"), 3)]
+         (pathlib.Path(ROOT, "README.md"), 4)]
 TOKEN = re.compile(r"\b[0-9a-f]{16}\b")
-STEP = re.compile(r"^<!-- tour: (?P<act>.*?) -->$|^```console\n(?P<session>.*?)^```$", re.MULTILINE | re.DOTALL)
+STEP = re.compile(r"^<!-- tour: (?P<act>.*?) -->$|^```console\n(?P<session>.*?)^```$|"
+                  r" as `(?P<name>\w+\.py)`[^`]*:\n\n```python\n(?P<program>.*?)^```$",
+                  re.MULTILINE | re.DOTALL)
+COMMAND = os.path.abspath(os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel"))
 
 
 def commands_of(session):
@@ -56,7 +61,18 @@ def with_tokens(command, tokens):
 
 
 @pytest.fixture
-def shell(server, tmp_path):
+def tree(tmp_path):
+    """A folder that looks like the tree after a build."""
+    folder = tmp_path / "tree"
+    (folder / "build").mkdir(parents=True)
+    (folder / "build" / "tickwheel").symlink_to(COMMAND)
+    for name in ("clients", "examples"):
+        (folder / name).symlink_to(os.path.join(ROOT, name))
+    return folder
+
+
+@pytest.fixture
+def shell(server, tmp_path, tree):
     """run(command) runs a command as a reader would type it. redis-cli prints as on a terminal, and python3
     is the interpreter of the tests."""
     short = tmp_path / "bin"
@@ -68,7 +84,7 @@ def shell(server, tmp_path):
 
     def run(command):
         done = subprocess.run(["bash", "-c", command.replace("7379", str(server.port))],
-                              cwd=ROOT,
+                              cwd=tree,
                               timeout=PATIENCE * 2,
                               stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT,
@@ -89,13 +105,16 @@ def server(fleet):
 
 
 @pytest.mark.parametrize("tour, least", TOURS, ids=[tour.stem for tour, _ in TOURS])
-def test_the_tour(server, shell, tour, least):
+def test_the_tour(server, shell, tree, tour, least):
     ran, tokens = 0, {}
     for step in STEP.finditer(tour.read_text(encoding="utf-8")):
         if step["act"]:
             assert step["act"] == "kill", f"unknown: {step[0]}"
             server.kill()
             server.start()
+            continue
+        if step["name"]:
+            (tree / step["name"]).write_text(step["program"], encoding="utf-8")
             continue
         for command, expected in commands_of(step["session"]):
             printed = shell(with_tokens(command, tokens))
