@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A shop in one SQLite file: orders that expire unless they are paid. No server, no library of ours.
+"""A shop in one SQLite file: orders that expire unless they are paid. There is no server.
 
     shop.py place 42 --within 5000     order 42 is placed, and expires in 5 s unless it is paid
     shop.py extend 42 --within 60000   order 42 has a minute from now, if it did not have longer
     shop.py pay 42                     order 42 is paid, and will not expire
-    shop.py expire                     does the work for the orders whose time is up
+    shop.py work                       a worker: lets unpaid orders expire, until Ctrl-C
 
 The order and its timeout are rows of the same file, and change in one transaction. So there is never an order
-without its timeout, nor a timeout without its order, whatever is killed at whatever moment. shop.js does the
-same in JavaScript, and both can work on one file.
+without its timeout, nor a timeout without its order, whatever is killed at whatever moment. They are put, moved
+and cancelled by plain SQL, as a program in any language can do it. shop.js does so in JavaScript, and both
+can work on one file. The worker is that of our package.
 
 A file that is new needs the tables of a store. The extension tickwheel_sqlite makes them (Debian:
 libsqlite3-mod-tickwheel); TICKWHEEL_SQLITE in the environment says where it is. After `make install` that is
@@ -24,6 +25,9 @@ import os
 import sqlite3
 import sys
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "clients", "python"))
+import tickwheel  # noqa: E402  (of this tree, unless it is installed)
 
 QUEUE = "orders"
 
@@ -62,7 +66,8 @@ def task_of(order):
     return f"order:{order}"
 
 
-def place(db, order, within):
+def place(db, options):
+    order, within = options.order, options.within
     with transaction(db):
         db.execute("INSERT INTO orders VALUES (?, 'placed')", (order,))
         db.execute("INSERT INTO tw_put(queue, id, due_ms) VALUES (?, ?, ?)",
@@ -70,7 +75,8 @@ def place(db, order, within):
     print(f"order {order} is placed; it expires in {within} ms unless it is paid")
 
 
-def pay(db, order, _):
+def pay(db, options):
+    order = options.order
     with transaction(db):
         paid = db.execute("UPDATE orders SET state = 'paid' WHERE id = ? AND state = 'placed'",
                           (order,)).rowcount
@@ -79,43 +85,48 @@ def pay(db, order, _):
     print(f"order {order} is paid" if paid else f"order {order} waits for no payment")
 
 
-def extend(db, order, within):
+def extend(db, options):
     """GT makes the time to pay longer, never shorter. RETURNING has a row only if the task was moved."""
+    order, within = options.order, options.within
     moved = db.execute("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, 'GT') RETURNING id",
                        (QUEUE, task_of(order), now_ms() + within)).fetchall()
     print(f"order {order} has {within} ms from now" if moved else f"order {order} has longer than that")
 
 
-def expire(db, *_):
-    """Does the work of the due tasks, and removes them, in one transaction: if the program is killed, neither
-    has happened. Use this, or a program that runs the queue's handler, but not both."""
-    with transaction(db):
-        due = db.execute("SELECT id FROM tw_task WHERE queue = ? AND dead_ms IS NULL AND place_ms <= ?"
-                         " AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)"
-                         " AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"
-                         " ORDER BY place_ms, revision LIMIT 100", (QUEUE, now_ms())).fetchall()
-        for (task,) in due:
-            db.execute("UPDATE orders SET state = 'expired' WHERE id = ? AND state = 'placed'",
-                       (task.decode().removeprefix("order:"),))
-            db.execute("INSERT INTO tw_cancel(queue, id) VALUES (?, ?)", (QUEUE, task))
-    for (task,) in due:
-        print(f"{task.decode().replace(':', ' ')} was not paid: expired")
+def work(_, options):
+    """Runs a worker. Start as many as you like: each order goes to one of them."""
+    worker = tickwheel.Worker(tickwheel.File(options.file))
+
+    @worker.task(QUEUE)
+    def expire(job):
+        """An order that is paid while its job is on the way stays paid. To expire twice does no harm."""
+        order = job.id.removeprefix("order:")
+        with contextlib.closing(open_shop(options.file)) as db, transaction(db):
+            expired = db.execute("UPDATE orders SET state = 'expired' WHERE id = ? AND state = 'placed'",
+                                 (order,)).rowcount
+        print(f"order {order} " + ("was not paid: expired" if expired else "is paid"), flush=True)
+        if options.count and worker.counts.done + 1 >= options.count:
+            worker.stop()
+
+    counts = worker.run()
+    print(f"stopped; {counts.done} done, {counts.failed} failed")
 
 
 def main():
-    actions = {"place": place, "pay": pay, "extend": extend, "expire": expire}
+    actions = {"place": place, "pay": pay, "extend": extend, "work": work}
     parser = argparse.ArgumentParser(description="orders that expire unless they are paid")
     parser.add_argument("action", choices=actions)
     parser.add_argument("order", nargs="?", type=int)
     parser.add_argument("--within", type=int, default=5000, metavar="MS",
                         help="time to pay, in ms (default: 5000)")
+    parser.add_argument("--count", type=int, default=0, help="stop after so many orders (default: never)")
     parser.add_argument("--file", default="shop.db")
     options = parser.parse_args()
-    if options.order is None and options.action != "expire":
+    if options.order is None and options.action != "work":
         parser.error(f"{options.action}: expected the number of an order")
     try:
-        actions[options.action](open_shop(options.file), options.order, options.within)
-    except sqlite3.Error as error:
+        actions[options.action](open_shop(options.file), options)
+    except (sqlite3.Error, tickwheel.WorkerError) as error:
         sys.exit(f"shop.py: {options.file}: {error}")
 
 
