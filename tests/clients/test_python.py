@@ -839,9 +839,11 @@ def test_a_file_that_is_lost_acknowledges_nothing(work, crew, end, how):
     work.put("first", "x")
     emptied(work)  # Its threads have opened the file.
     work.put("a", "x", delay=60)
-    os.rename(path + end, path + ".old")
-    if how == "replaced":
-        shutil.copy(path + ".old", path + end)
+    if how == "replaced":  # At once: a worker looks at any moment.
+        shutil.copy(path + end, path + ".new")
+        os.replace(path + ".new", path + end)
+    else:
+        os.rename(path + end, path + ".old")
 
     def put():
         with pytest.raises(sqlite3.OperationalError, match=f"{end} was {how} while it was open") as said:
