@@ -14,12 +14,12 @@ async function queues() {
     const queue = new Queue(client, "s");
     const bytes = new Queue(client, Buffer.from("s"), { buffers: true });
     const id: string | null = await queue.put("a", ["x", Buffer.from("y")], { delay: 5, condition: "nx",
-        late: { drop: 5 }, backoff: { first: 1, factor: 2, max: 3 } });
+        maxLate: 5, backoff: { first: 1, factor: 2, max: 3 } });
     await queue.put(null, new Uint8Array(1), { at: new Date() });
     const task: Task | null = await queue.get("a"), raw: Task<Buffer> | null = await bytes.get("a");
     const texts: string[] = task!.payload, buffers: Buffer[] = raw!.payload, due: Date = task!.due;
     const moved: boolean | null = await queue.move("a", { at: 5, condition: "gt" });
-    const count: number = await queue.cancel("a", "b");
+    const count: (0 | 1 | 2)[] = await queue.cancel("a", "b");
     for await (const dead of queue.allDead()) {
         const one: DeadTask = dead;
         await queue.replay(one.id, { delay: 5 });
