@@ -21,6 +21,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 import redis
 import redis.asyncio
+from effects import act, effects_of, judge, names, new_effects, note
 from harness import HOST, PATIENCE, ROOT, now_ms, version, wait_until
 from python_package import LIMITS, PACKAGE, bad_arguments, emptied, new_file
 from subject import NOTHING, Subject, command, release
@@ -775,6 +776,268 @@ def test_the_threads_end_with_the_worker(crew, work):
         names = {thread.name for thread in threading.enumerate()}
         assert {"tickwheel-take", "tickwheel-beat", "tickwheel-stop", "tickwheel-job-1"} <= names
     wait_until(lambda: not [one for one in threading.enumerate() if one.name.startswith("tickwheel")])
+
+
+# A handler that acknowledges its job itself
+
+SUM = "return {redis.call('INCRBY', KEYS[1], ARGV[1]), KEYS[1], ARGV[2], false}"
+
+
+@at_server
+def test_a_script_has_its_own_keys_arguments_and_reply(crew, work, messages):
+    worker, seen = crew(jobs=1), []
+    bad = [("return 1", "k", ()), ("return 1", [5], ()), ("return 1", [], [True]), (5, [], ()),
+           ("#!lua\nreturn 1", [], ())]
+
+    @worker.task(work.key, timeout=PATIENCE)
+    def handler(job):
+        for script, keys, args in bad:
+            with pytest.raises((TypeError, ValueError), match="expected"):
+                job.ack_then(script, keys, args)
+        with pytest.raises(TypeError, match="the home of <Job .* is a server: expected job.ack_then"):
+            job.ack_on(sqlite3.connect(":memory:"))
+        with pytest.raises(redis.ResponseError, match="user_script"):
+            job.ack_then("return 1\n\nno Lua at all")
+        beating = [job in job._group.beating]
+        reply = job.ack_then(SUM, [work.key + ":n"], [5, b"\xff"]) if job.id == "a" else job.ack_then("")
+        beating.append(job in job._group.beating)
+        with pytest.raises(RuntimeError, match="was acknowledged before: expected one"):
+            job.ack_then("return 1")
+        seen.append((reply, beating, work.get(job.id), worker.counts.done))
+        raise Retry(60)
+
+    work.put("a", "x")
+    work.put("b", "x")
+    with worker:
+        wait_until(lambda: sum(worker.counts) == 2)
+    assert worker.counts == Counts(done=2) and work.count() == 0
+    assert seen == [([5, (work.key + ":n").encode(), b"\xff", None], [True, False], None, 1),
+                    (None, [True, False], None, 2)]
+    assert sum("failed after the acknowledgement" in message for message in messages()) == 2
+    with pytest.raises(RuntimeError, match="belongs to no worker"):
+        _tasks.Job("q", "a", "t", 0, 1, ()).ack_then("return 1")
+
+
+@at_server
+def test_a_script_of_a_task_that_is_not_yours(crew, work):
+    worker, seen = crew(jobs=1), []
+
+    @worker.task(work.key)
+    def handler(job):
+        work.cancel(job.id)
+        for _ in range(2):
+            with pytest.raises(tickwheel.NotYours, match=f"'a' in '{work.key}' is not yours any more") as error:
+                job.ack_then(SUM, [work.key + ":n"], [1, ""])
+            seen.append((job.not_yours, type(error.value)))
+        raise error.value
+
+    work.put("a", "x")
+    with worker:
+        wait_until(lambda: worker.counts == Counts(not_yours=1))
+    assert seen == [(True, tickwheel.NotYours)] * 2 and not work.client.exists(work.key + ":n")
+
+
+@at_server
+def test_heartbeats_end_with_the_acknowledgement(crew, work, messages, monkeypatch):
+    worker, beats, seen = crew(jobs=2, lease=60), [], []
+    worker._settings.lease_s = 0.3  # A heartbeat each 0.1 s. The leases last.
+
+    @worker.task(work.key)
+    def handler(job):
+        if job.id == "a":
+            job.ack_then("return 1")
+            seen.append(beats.count(b"a"))
+            wait_until(lambda: beats.count(b"b") >= 3)
+            seen.append(beats.count(b"a"))
+        wait_until(lambda: len(seen) == 2)
+
+    worker.start()
+    link = worker._groups[0].link
+    call = link.call
+
+    def noting(words):
+        if words[0] == "TW.TOUCH":
+            beats.append(words[2])
+        return call(words)
+
+    monkeypatch.setattr(link, "call", noting)
+    work.put("a", "x")
+    work.put("b", "x")
+    wait_until(lambda: worker.counts == Counts(done=2))
+    assert len(seen) == 2 and seen[0] == seen[1]
+    assert not any("failed" in message or "not yours" in message for message in messages()[:-1])
+
+
+@at_server
+def test_a_handler_that_goes_on_after_its_acknowledgement_and_the_end_of_the_grace(crew, work, monkeypatch):
+    """It sees that the worker ends, and its job is done."""
+    monkeypatch.setattr("tickwheel.worker.PATIENCE", 3600)
+    worker, seen, go = crew(jobs=1, grace=0.05), [], threading.Event()
+
+    @worker.task(work.key)
+    def handler(job):
+        job.ack_then("return 1")
+        go.set()
+        seen.append((job.wait(PATIENCE), job.over, job.not_yours))
+
+    work.put("a", "x")
+    worker.start()
+    assert go.wait(PATIENCE)
+    worker.stop()
+    assert worker.join(PATIENCE) == Counts(done=1)
+    wait_until(lambda: seen == [(True, True, False)])
+
+
+@at_server
+def test_a_script_without_a_reply_until_the_worker_gives_up(crew, work, monkeypatch):
+    worker, seen, tried = crew(jobs=1, lease=60), [], threading.Event()
+
+    @worker.task(work.key)
+    def handler(job):
+        with pytest.raises(tickwheel.ReplyLost, match="given up without a reply.*run once or not at all"):
+            job.ack_then("return 1")
+        seen.append(job.id)
+
+    worker.start()
+    link = worker._groups[0].link
+    call = link.call
+
+    def failing(words):
+        if words[0] == "EVAL":
+            tried.set()
+            raise OSError("away")
+        return call(words)
+
+    monkeypatch.setattr(link, "call", failing)
+    work.put("a", "x")
+    assert tried.wait(PATIENCE)
+    worker.give_up()
+    counts = worker.join(PATIENCE)
+    wait_until(lambda: seen == ["a"])
+    assert counts.done == 0 and work.count() == 1
+
+
+@at_server
+def test_a_thread_of_the_handler_acknowledges_its_job(crew, work, monkeypatch):
+    """A handler that returns meanwhile waits for the answer. Here it is an error: the job is done as usual."""
+    worker, seen = crew(jobs=1, lease=60), []
+    began, finishing, go = threading.Event(), threading.Event(), threading.Event()
+
+    def acknowledge(job):
+        try:
+            job.ack_then("no Lua")
+        except redis.ResponseError as error:
+            seen.append(str(error))
+
+    @worker.task(work.key)
+    def handler(job):
+        threading.Thread(target=acknowledge, args=(job,)).start()
+        assert began.wait(PATIENCE)
+
+    worker.start()
+    link = worker._groups[0].link
+    call = link.call
+
+    def late(words):
+        if words[0] == "EVAL":
+            began.set()
+            assert go.wait(PATIENCE)
+        return call(words)
+
+    monkeypatch.setattr(link, "call", late)
+    finish = worker._finish
+    monkeypatch.setattr(worker, "_finish", lambda *words: (finishing.set(), finish(*words)))
+    work.put("a", "x")
+    assert began.wait(PATIENCE)
+    assert finishing.wait(PATIENCE)
+    go.set()
+    wait_until(lambda: worker.counts == Counts(done=1))
+    assert len(seen) == 1 and work.count() == 0
+
+
+KILLED = """
+import contextlib, os, signal, sqlite3, sys, tickwheel
+
+worker = tickwheel.Worker(tickwheel.connect("sqlite:///" + sys.argv[1]), jobs=1, lease=0.5)
+
+@worker.task(sys.argv[2])
+def handler(job):
+    with contextlib.closing(sqlite3.connect(sys.argv[1])) as db, job.ack_on(db):
+        db.execute("INSERT INTO effects VALUES (?)", (job.id,))
+        if job.id == "t3":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+worker.run()
+"""
+
+
+@in_file
+def test_the_acknowledgement_in_a_transaction_of_the_handler(crew, work, messages):
+    """The rows of its block and the end of its job are committed together, or not at all."""
+    worker, path = crew(jobs=1, lease=60), work.client.path
+    new_effects(path)
+
+    @worker.task(work.key)
+    def handler(job):
+        if job.id == "server":
+            job.ack_then("return 1")  # The home is a file.
+        act(job, path)
+
+    for id in names():
+        work.put(id, "x", backoff=(60,))
+    with worker:
+        wait_until(lambda: sum(worker.counts) == len(names()))
+    judge(path, worker.counts, {id: work.get(id).error for id, *_ in work.scan()})
+    assert work.get("server").error.startswith("TypeError: the home of <Job")
+    assert sum("failed after the acknowledgement" in message for message in messages()) == 2
+
+
+@in_file
+def test_heartbeats_during_a_transaction_of_a_handler(client, work, messages):
+    """They find the file locked, which ends neither the worker nor a job."""
+    worker, began = Worker(tickwheel.File(client.path, 0), lease=60, jobs=2), threading.Event()
+    new_effects(client.path)
+
+    def locked():
+        return any(one.startswith("heartbeat of") and "database is locked" in one for one in messages())
+
+    @worker.task(work.key)
+    def handler(job):
+        if job.id == "b":
+            began.set()
+            wait_until(lambda: worker.counts.done == 1)
+            return
+        assert began.wait(PATIENCE)
+        with contextlib.closing(sqlite3.connect(client.path)) as db, job.ack_on(db):
+            note(db, job)
+            wait_until(locked)
+
+    work.put("b", "x")
+    work.put("a", "x")
+    with worker:
+        worker._settings.lease_s = 0.3  # A heartbeat each 0.1 s. The leases last.
+        wait_until(lambda: worker.counts == Counts(done=2))
+    assert effects_of(client.path) == ["a"]
+
+
+@in_file
+def test_an_effect_in_a_file_happens_once_although_its_worker_dies(client, work):
+    worker, ids = Worker(client, lease=60), [f"t{number}" for number in range(6)]
+    new_effects(client.path)
+
+    @worker.task(work.key)
+    def handler(job):
+        with contextlib.closing(sqlite3.connect(client.path)) as db, job.ack_on(db):
+            note(db, job)
+
+    for id in ids:
+        work.put(id, "x", backoff=Backoff(0.001, 1, 0.001))
+    died = subprocess.run([sys.executable, "-c", KILLED, client.path, work.key], cwd=PACKAGE, timeout=PATIENCE,
+                          check=False)
+    assert died.returncode == -signal.SIGKILL and effects_of(client.path) == ids[:3]
+    with worker:
+        emptied(work)
+    assert effects_of(client.path) == ids
 
 
 # A file

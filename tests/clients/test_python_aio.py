@@ -10,6 +10,7 @@ import logging
 import pytest
 import redis
 import redis.asyncio
+from effects import act, judge, names as acts, new_effects
 from eventually import wait_until_async
 from harness import PATIENCE
 from python_package import LIMITS, bad_arguments, new_file
@@ -267,6 +268,161 @@ def test_heartbeats_that_fail_are_told_once(place, caplog, monkeypatch, error):
             assert (worker._error is None) == isinstance(error, OSError)
     test()
     assert sum("away" in record.getMessage() for record in caplog.records) == 1
+
+
+INCR = "return redis.call('INCR', KEYS[1])"
+
+
+@at_server
+@in_a_loop
+async def test_a_script_with_the_acknowledgement(place, caplog):
+    async with place() as here:
+        worker, seen = Worker(here.client, jobs=1, lease=60), []
+
+        @worker.task(here.key)
+        async def handler(job):
+            if job.id == "void":
+                await here.work.cancel("void")
+            if job.id == "wrong":
+                with pytest.raises(redis.ResponseError, match="user_script"):
+                    await job.ack_then("this is no Lua")
+                return
+            seen.append(await job.ack_then(INCR, [here.key + ":n"]))
+            with pytest.raises(RuntimeError, match="was acknowledged before"):
+                await job.ack_then(INCR, [here.key + ":n"])
+            raise ValueError("no")
+
+        for id in ("good", "void", "wrong"):
+            await here.work.put(id, "x")
+        run = here.start(worker)
+        await wait_until_async(lambda: worker.counts == Counts(done=2, not_yours=1))
+        worker.stop()
+        await run
+        assert seen == [1] and await here.work.count() == 0
+    assert sum("failed after the acknowledgement" in one.getMessage() for one in caplog.records) == 1
+
+
+@at_server
+@pytest.mark.parametrize("how", ["limit", "give up"])
+def test_a_handler_that_is_cancelled_while_its_script_is_under_way(place, monkeypatch, how):
+    """At the end of its time limit, or of the worker. The script counts, and the attempt has not failed."""
+    limit_s, begun, call = 0.05 if how == "limit" else PATIENCE, [], _links.Link.call
+
+    async def slowly(self, words):
+        if words[0] == "EVAL":
+            begun.append("script")
+            await wait_until_async(lambda: "cancelled" in begun)
+        return await call(self, words)
+
+    @in_a_loop
+    async def test():
+        async with place() as here:
+            worker = Worker(here.client, lease=60)
+
+            @worker.task(here.key, timeout=limit_s)
+            async def handler(job):
+                try:
+                    await job.ack_then(INCR, [here.key + ":n"])
+                finally:
+                    begun.append("cancelled")
+
+            await here.work.put("a", "x")
+            run = here.start(worker)
+            await wait_until_async(lambda: "script" in begun)
+            worker.stop() if how == "limit" else worker.give_up()
+            assert await run == Counts(done=1) and int(await here.client.get(here.key + ":n")) == 1
+    monkeypatch.setattr(_links.Link, "call", slowly)
+    test()
+    assert begun == ["script", "cancelled"]
+
+
+@at_server
+@in_a_loop
+async def test_heartbeats_end_with_the_acknowledgement(place, monkeypatch):
+    beats, seen, call = [], [], _links.Link.call
+
+    async def noting(self, words):
+        if words[0] == "TW.TOUCH":
+            beats.append(words[2])
+        return await call(self, words)
+
+    monkeypatch.setattr(_links.Link, "call", noting)
+    async with place() as here:
+        worker = Worker(here.client, lease=60)
+        worker._settings.lease_s = 0.3  # A heartbeat each 0.1 s. The lease lasts.
+
+        @worker.task(here.key)
+        async def handler(job):
+            if job.id == "a":
+                await job.ack_then("return 1")
+                seen.append(beats.count(b"a"))
+                await wait_until_async(lambda: beats.count(b"b") >= 3)
+                seen.append(beats.count(b"a"))
+            await wait_until_async(lambda: len(seen) == 2)
+
+        await here.work.put("a", "x")
+        await here.work.put("b", "x")
+        run = here.start(worker)
+        await wait_until_async(lambda: worker.counts == Counts(done=2))
+        worker.stop()
+        assert await run == Counts(done=2) and len(seen) == 2 and seen[0] == seen[1]
+
+
+async def beyond_its_limit(here, limit_s):
+    """A handler that goes on for longer than its time limit after its acknowledgement. Returns its steps."""
+    worker, seen = Worker(here.client, lease=60), []
+
+    @worker.task(here.key, timeout=limit_s)
+    async def handler(job):
+        over = []
+        asyncio.get_running_loop().call_later(limit_s, over.append, True)  # The limit has begun before.
+        await job.ack_then("return 1")
+        seen.append("acknowledged")
+        await wait_until_async(lambda: over)
+        seen.append("returned")
+
+    await here.work.put("a", "x")
+    run = here.start(worker)
+    await wait_until_async(lambda: worker.counts == Counts(done=1))
+    worker.stop()
+    assert await run == Counts(done=1)
+    return seen
+
+
+@pytest.mark.parametrize("place", ["bytes"], indirect=True)
+@in_a_loop
+async def test_the_time_limit_ends_with_the_acknowledgement(place):
+    """A busy machine may miss the first limit: its script is under way at the end."""
+    async with place() as here:
+        for limit_s in (0.1, 1, 10):
+            seen = await beyond_its_limit(here, limit_s)
+            if seen:
+                assert seen == ["acknowledged", "returned"]
+                return
+    raise AssertionError("no script had its reply within ten seconds")
+
+
+@pytest.mark.parametrize("place", ["file"], indirect=True)
+@in_a_loop
+async def test_the_acknowledgement_in_a_transaction_of_the_handler(place):
+    """As with threads."""
+    async with place() as here:
+        worker, path = Worker(here.client, jobs=1, lease=60), here.client.file.path
+        new_effects(path)
+
+        @worker.task(here.key)
+        async def handler(job):
+            if job.id == "server":
+                await job.ack_then("return 1")  # The home is a file.
+            act(job, path)
+
+        for id in acts():
+            await here.work.put(id, "x", backoff=(60,))
+        run = here.start(worker)
+        await wait_until_async(lambda: sum(worker.counts) == len(acts()))
+        worker.stop()
+        await run
+        judge(path, worker.counts, {id: (await here.work.get(id)).error async for id, *_ in here.work.scan()})
 
 
 @in_a_loop

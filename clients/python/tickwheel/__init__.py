@@ -20,15 +20,15 @@ Times and delays are seconds: numbers or timedelta; a moment is Unix seconds or 
 from typing import Any
 
 from . import _connect
-from ._errors import Back, Dead, Retry, WorkerError
+from ._errors import Back, Dead, EffectError, NotYours, ReplyLost, Retry, WorkerError
 from ._file import File
 from ._tasks import Counts, DeadTask, Job, Task
 from ._words import Backoff
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "File", "Job", "Queue", "Retry", "Task", "Worker",
-           "WorkerError", "connect"]
+__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "EffectError", "File", "Job", "NotYours", "Queue",
+           "ReplyLost", "Retry", "Task", "Worker", "WorkerError", "connect"]
 __version__ = "1.0.0"
 
 

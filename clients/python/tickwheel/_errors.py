@@ -45,6 +45,21 @@ class Dead(Exception):
         self.reason = reason
 
 
+class NotYours(Exception):
+    """A job cannot be acknowledged, since its task is not yours any more: it was cancelled, or another worker
+    may have it. There was no effect."""
+
+
+class ReplyLost(NotYours):
+    """A reply of the server was lost, and then its answer was "not yours". So the script of ack_then() has run
+    once, or not at all."""
+
+
+class EffectError(Exception):
+    """The script of ack_then() has failed. The job is done all the same, since its acknowledgement came first,
+    and so are the changes that the script made before. The message is the server's."""
+
+
 class WorkerError(Exception):
     """A worker cannot go on, since the server refuses its commands for a reason that does not pass. The
     message says what to do, and __cause__ is the client's error."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 import threading
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 
 # The id, the due time and the next time of a task, in Unix seconds. A dead task has no next time.
@@ -73,7 +74,12 @@ class Job:
         self.queue, self.id, self.token = queue, id, token
         self.due, self.attempt, self.payload, self.missed_periods = due, attempt, payload, missed_periods
         self._over = threading.Event()
-        self._not_yours = self._settled = False
+        self._not_yours = self._settled = False  # _settled: somebody tells a result, or has told it.
+        self._claimed = self._done = False  # The handler itself acknowledges it, or has done so.
+        self._unused = False  # ack_on() was called, and its block has not begun.
+        self._worker: Any = None
+        self._group: Any = None
+        self._acking: Any = None  # The task of asyncio in which ack_then() waits for its reply.
         self._touch_at, self._limit_at = 0.0, math.inf  # By time.monotonic().
 
     def __repr__(self) -> str:
@@ -105,6 +111,34 @@ class Job:
         """Sleeps for so long, or until the job is over. Returns whether it is over. Not for asyncio, where the
         handler is cancelled then."""
         return self._over.wait(seconds)
+
+    def ack_then(self, script: str, keys: Sequence[Union[str, bytes]] = (),
+                 args: Sequence[Union[str, bytes, int, float]] = ()) -> Any:
+        """Acknowledges the job and runs a script of Redis, in one step. Returns the reply of the script; with
+        asyncio it is awaited. The job is done then, whatever the handler does after that.
+
+        The script has its own KEYS and ARGV. In a cluster all keys are in the slot of the queue. Raises
+        NotYours, and nothing has happened, if the task is not yours any more; ReplyLost if a lost reply leaves
+        that open; EffectError if the script fails, and the job is done all the same. After any other error
+        nothing has happened: TypeError or ValueError for a wrong argument, and the errors of redis-py that do
+        not pass, also of a script that does not compile."""
+        return self._held()._ack_then(self, script, keys, args)
+
+    def ack_on(self, connection: sqlite3.Connection) -> ContextManager[sqlite3.Connection]:
+        """Acknowledges the job in a transaction over your connection to the file of its queue:
+
+            with job.ack_on(db):
+                db.execute("UPDATE accounts ...")
+
+        The block is in the transaction that is open, or in a new one. At its end all is committed, and the job
+        is done. After an error all is rolled back, and the job is not acknowledged. Raises NotYours before the
+        block if the task is not yours any more."""
+        return self._held()._ack_on(self, connection)  # type: ignore[no-any-return]
+
+    def _held(self) -> Any:
+        if self._worker is None:
+            raise RuntimeError(f"{self!r} belongs to no worker: expected the job of a handler")
+        return self._worker
 
     @property
     def _next_at(self) -> float:

@@ -9,17 +9,18 @@ import logging
 import os
 import queue
 import socket
+import sqlite3
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, List, Optional, Set, TypeVar
+from typing import Any, Callable, ContextManager, Deque, Dict, List, Optional, Set, Tuple, TypeVar
 
-from . import _errors, _tasks
+from . import _effects, _errors, _tasks
 from ._clients import PATIENCE, check_client, check_role, groups, is_cluster
 from ._errors import BACK, News, Outcome, Waits, WorkerError
 from ._file import File, FileLink
 from ._signals import Bell
 from ._tasks import Counts, Job
-from ._words import MOST_LEASE_MS, PAGE, Seconds, encoded, milliseconds, take_words, whole
+from ._words import MOST_LEASE_MS, PAGE, Seconds, Words, encoded, milliseconds, take_words, whole
 
 log = logging.getLogger("tickwheel")
 Handler = Callable[[Job], object]
@@ -132,6 +133,7 @@ class WorkerBase:
     _counts: Counts
     _settings: Settings
     _news: News
+    _file: type = File
 
     @property
     def counts(self) -> Counts:
@@ -149,6 +151,77 @@ class WorkerBase:
         else:
             self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.queue], error))
         return "not_yours"
+
+    @staticmethod
+    def _ended_by(job: Job, error: BaseException) -> Outcome:
+        """Returns the outcome of a handler that has raised this error. If it has acknowledged its job before,
+        the error changes nothing."""
+        if job._done:
+            log.error("%r is done, and its handler failed after the acknowledgement", job, exc_info=error)
+        elif not isinstance(error, (_errors.Retry, _errors.Back, _errors.Dead, _errors.NotYours)):
+            log.warning("%r failed", job, exc_info=error)
+        return _errors.outcome_of(error)
+
+    # A handler that acknowledges its job itself
+
+    def _count(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _claim(self, job: Job) -> None:
+        """Lets the handler tell the result. Heartbeats and the time limit rest. Raises NotYours, or
+        RuntimeError if the handler has done it before."""
+        if self._claims(job):
+            return
+        if job._claimed:
+            raise RuntimeError(f"{job!r} was acknowledged before: expected one ack_then() or ack_on()")
+        raise _effects.not_yours(job)
+
+    def _claims(self, job: Job) -> bool:
+        raise NotImplementedError
+
+    def _unclaim(self, job: Job) -> None:
+        """The handler has not acknowledged its job: the worker tells the result, as usual."""
+        raise NotImplementedError
+
+    def _acked(self, job: Job) -> None:
+        """The handler has acknowledged its job."""
+        job._done = True
+        self._count("done")
+
+    def _script_words(self, job: Job, script: str, keys: Any, args: Any) -> Words:
+        client = self._settings.client
+        if isinstance(client, self._file):
+            raise TypeError(f"the home of {job!r} is a file: expected job.ack_on(connection)")
+        slot_of = client.keyslot if self._settings.cluster else None
+        return _effects.script_words(job, script, keys, args, slot_of)
+
+    def _effect(self, job: Job, told: Optional[Tuple[Any, bool]]) -> Any:
+        """Returns the reply of a job's script; `told` is that of _tell()."""
+        if told is not None and told[0][0] != 0:
+            self._acked(job)
+            return _effects.reply_of(told[0])
+        if told is not None and told[1]:
+            self._acked(job)  # As after a plain TW.ACK whose reply was lost.
+            raise _effects.reply_lost(job, "a reply was lost")
+        log.warning("%r is not yours any more", job)
+        job._end(not_yours=True)
+        self._unclaim(job)
+        if told is None:
+            raise _effects.reply_lost(job, "the worker has given up without a reply")
+        raise _effects.not_yours(job)
+
+    def _ack_on(self, job: Job, connection: Any) -> ContextManager[Any]:
+        if not isinstance(self._settings.client, self._file):
+            raise TypeError(f"the home of {job!r} is a server: expected job.ack_then(script, keys, args)")
+        if not isinstance(connection, sqlite3.Connection):
+            raise TypeError(f"connection is {connection!r}: expected one of sqlite3")
+        job._unused = True
+        return _effects.transaction(self, job, connection)
+
+    @staticmethod
+    def _check_used(job: Job) -> None:
+        if job._unused:
+            raise RuntimeError("job.ack_on() was called without a block: expected `with job.ack_on(...):`")
 
 
 class Worker(WorkerBase):
@@ -337,6 +410,7 @@ class Worker(WorkerBase):
         with self._changed:
             self._places.begin(len(taken), unused)
             for job in taken:
+                job._worker, job._group = self, group
                 job._touch_at = time.monotonic() + self._settings.lease_s / 3
                 self._running.add(job)
                 group.beating.add(job)
@@ -372,11 +446,9 @@ class Worker(WorkerBase):
             if inspect.iscoroutine(result):  # Of a lambda, say: nobody would run it.
                 result.close()
                 raise TypeError("the handler returned a coroutine, which is for tickwheel.aio.Worker")
-        except (_errors.Retry, _errors.Back, _errors.Dead) as error:
-            return _errors.outcome_of(error)
+            self._check_used(job)
         except BaseException as error:  # pylint: disable=broad-except
-            log.warning("%r failed", job, exc_info=True)
-            return _errors.outcome_of(error)
+            return self._ended_by(job, error)
         return _errors.DONE
 
     def _limit(self, job: Job) -> None:
@@ -389,6 +461,8 @@ class Worker(WorkerBase):
 
     def _finish(self, group: Group, job: Job, outcome: Outcome) -> None:
         """Tells the server the result, unless the task is not ours any more."""
+        with self._changed:  # Another thread of the handler may acknowledge the job at this moment.
+            self._changed.wait_for(lambda: job._done or not job._claimed)
         if self._may_tell(group, job):
             self._count("not_yours" if job.not_yours else self._settle(group, job, outcome))
 
@@ -400,26 +474,63 @@ class Worker(WorkerBase):
         return first
 
     def _settle(self, group: Group, job: Job, outcome: Outcome) -> str:
-        """Sends the result until the server has answered, or the worker gives up. Returns the name of the
-        count."""
+        """Sends the result. Returns the name of the count."""
+        try:
+            told = self._tell(group, job, outcome.command(job))
+        except Exception as error:  # pylint: disable=broad-except
+            return self._refused(job, outcome, error)
+        return "not_yours" if told is None else outcome.counted(*told)
+
+    def _tell(self, group: Group, job: Job, words: Words) -> Optional[Tuple[Any, bool]]:
+        """Sends a command about a job until the server has answered. Returns its reply, and whether an earlier
+        one was lost; None if the worker gives up before. Raises the errors that do not pass."""
         waits, unsure = Waits(self._settings.again_s), False
         while True:
             generation = group.link.generation
             try:
-                return outcome.counted(group.link.call(outcome.command(job)), unsure)
+                return group.link.call(words), unsure
             except Exception as error:  # pylint: disable=broad-except
                 if not _errors.passes(error, self._settings.cluster):
-                    return self._refused(job, outcome, error)
+                    raise
                 log.warning("%r: %s; tries again", job, _errors.described(error))
                 unsure |= _errors.code(error) == _errors.LOST
                 group.link.renew(error, generation)
             if self._given_up:
-                return "not_yours"
+                return None
             self._pause(waits.next(), True)
 
     def _count(self, name: str) -> None:
         with self._changed:
             self._counts = _errors.added(self._counts, name)
+            self._changed.notify_all()
+
+    # A handler that acknowledges its job itself
+
+    def _ack_then(self, job: Job, script: str, keys: Any, args: Any) -> Any:
+        words = self._script_words(job, script, keys, args)
+        self._claim(job)
+        try:
+            told = self._tell(job._group, job, words)
+        except BaseException:
+            self._unclaim(job)
+            raise
+        return self._effect(job, told)
+
+    def _claims(self, job: Job) -> bool:
+        with self._changed:
+            if job.over or job._settled:
+                return False
+            job._group.beating.discard(job)
+            job._claimed = job._settled = True
+        return True
+
+    def _unclaim(self, job: Job) -> None:
+        with self._changed:
+            job._claimed = job._settled = False
+            if not job.over:
+                job._touch_at = time.monotonic()
+                job._group.beating.add(job)
+            self._changed.notify_all()
 
     # Heartbeats
 
@@ -527,13 +638,15 @@ class Worker(WorkerBase):
         for group in self._groups:
             self._rests(group, PATIENCE)
             with self._changed:
-                jobs = [job for job in self._running if job.queue in group.keys and not job._settled]
+                running = [job for job in self._running if job.queue in group.keys]
+                jobs = [job for job in running if not job._settled]
                 for job in jobs:
                     job._settled = True
                     group.beating.discard(job)
                     self._running.discard(job)
-            for job in jobs:
+            for job in [*jobs, *(job for job in running if job._done)]:
                 job._end(not_yours=False)
+            for job in jobs:
                 self._count(self._settle(group, job, BACK))
         with self._changed:  # Results that are on their way have this last try.
             self._changed.wait_for(lambda: all(job.over for job in self._running), PATIENCE)

@@ -8,14 +8,15 @@ import inspect
 import signal
 import threading
 import time
-from typing import Any, Awaitable, Callable, Iterator, List, Optional, Set, TypeVar
+from typing import Any, Awaitable, Callable, Iterator, List, Optional, Set, Tuple, TypeVar
 
 from .. import _errors, _tasks
 from .._clients import PATIENCE, check_client, groups
 from .._errors import BACK, News, Outcome, Waits, WorkerError
+from .._file import POLL_S
 from .._signals import STOPPING
 from .._tasks import Counts, Job
-from .._words import Seconds, encoded, take_words
+from .._words import Seconds, Words, encoded, take_words
 from ..worker import BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, Places, Settings, WorkerBase, log
 from ._file import File, FileLink
 
@@ -46,6 +47,8 @@ class Worker(WorkerBase):
     The arguments are those of tickwheel.Worker, with a client of redis.asyncio, and ten jobs at once. When the
     task is not yours any more, and in give_up(), the handler is cancelled; `job.not_yours` tells the first from
     the second."""
+
+    _file = File
 
     def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 10,
                  grace: Optional[Seconds] = None) -> None:
@@ -247,6 +250,7 @@ class Worker(WorkerBase):
         """Starts a task of asyncio for each job."""
         self._places.begin(len(taken), unused)
         for job in taken:
+            job._worker, job._group = self, group
             job._touch_at = time.monotonic() + self._settings.lease_s / 3
             task = asyncio.create_task(self._work(group, job), name=f"tickwheel-job-{job.id}")
             self._tasks.add(task)
@@ -267,7 +271,15 @@ class Worker(WorkerBase):
             outcome = await self._attended(group, job)
         else:  # TW.TAKE, if it still waits, would get the task again.
             await self._rests(group, self._settings.lease_s / 3)
-        name = "not_yours" if job.not_yours else await self._settle(group, job, outcome)
+        if job._acking is not None:  # The handler may have been cancelled meanwhile.
+            await asyncio.wait([job._acking])
+        while job._claimed and not job._done and not self._given_up:
+            await asyncio.sleep(POLL_S)  # A thread of the handler is in the block of ack_on().
+        if not job._done:
+            job._settled = True
+            self._count("not_yours" if job.not_yours else await self._settle(group, job, outcome))
+
+    def _count(self, name: str) -> None:
         self._counts = _errors.added(self._counts, name)
 
     async def _attended(self, group: Group, job: Job) -> Outcome:
@@ -281,6 +293,8 @@ class Worker(WorkerBase):
         assert self._abandoned is not None
         ends: List[asyncio.Future[Any]] = [call, self._abandoned]
         await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if job._done:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         late = not any(end.done() for end in ends)
         if not call.done():
             if not job.over:
@@ -301,42 +315,76 @@ class Worker(WorkerBase):
         alone."""
         try:
             await self._settings.handlers[job.queue](job)
+            self._check_used(job)
         except asyncio.CancelledError:
             raise
-        except (_errors.Retry, _errors.Back, _errors.Dead) as error:
-            return _errors.outcome_of(error)
         except BaseException as error:  # pylint: disable=broad-except
-            log.warning("%r failed", job, exc_info=True)
-            return _errors.outcome_of(error)
+            return self._ended_by(job, error)
         return _errors.DONE
 
     async def _settle(self, group: Group, job: Job, outcome: Outcome) -> str:
-        """Sends the result until the server has answered, or the worker gives up. Returns the name of the
-        count."""
+        """Sends the result. Returns the name of the count."""
+        try:
+            told = await self._tell(group, job, outcome.command(job))
+        except Exception as error:  # pylint: disable=broad-except
+            return self._refused(job, outcome, error)
+        return "not_yours" if told is None else outcome.counted(*told)
+
+    async def _tell(self, group: Group, job: Job, words: Words) -> Optional[Tuple[Any, bool]]:
+        """Sends a command about a job until the server has answered, as the worker for threads does."""
         waits, unsure = Waits(self._settings.again_s), False
         while True:
             generation = group.link.generation
             try:
-                return outcome.counted(await group.link.call(outcome.command(job)), unsure)
+                return await group.link.call(words), unsure
             except Exception as error:  # pylint: disable=broad-except
                 if not _errors.passes(error, self._settings.cluster):
-                    return self._refused(job, outcome, error)
+                    raise
                 log.warning("%r: %s; tries again", job, _errors.described(error))
                 unsure |= _errors.code(error) == _errors.LOST
                 await group.link.renew(error, generation)
             if self._given_up:
-                return "not_yours"
+                return None
             await self._wait_for(lambda: self._given_up, waits.next())
+
+    # A handler that acknowledges its job itself
+
+    async def _ack_then(self, job: Job, script: str, keys: Any, args: Any) -> Any:
+        words = self._script_words(job, script, keys, args)
+        self._claim(job)
+        job._acking = asyncio.create_task(self._acknowledge(job, words), name=f"tickwheel-ack-{job.id}")
+        return await asyncio.shield(job._acking)
+
+    async def _acknowledge(self, job: Job, words: Words) -> Any:
+        try:
+            told = await self._tell(job._group, job, words)
+        except BaseException:
+            self._unclaim(job)
+            raise
+        return self._effect(job, told)
+
+    def _claims(self, job: Job) -> bool:
+        if job.over or job._settled:
+            return False
+        job._claimed = job._settled = True
+        return True
+
+    def _unclaim(self, job: Job) -> None:
+        job._claimed = job._settled = False
 
     # Heartbeats
 
     async def _beat(self, group: Group, job: Job, call: asyncio.Task[Outcome]) -> None:
-        """Extends the lease of a job until its handler has returned, or the task is not yours any more."""
+        """Extends the lease of a job until its handler has returned or has acknowledged it, or the task is not
+        yours any more."""
         while not job.not_yours:
             await asyncio.wait([call], timeout=max(0.0, job._touch_at - time.monotonic()))
-            if call.done():
+            if call.done() or job._done:
                 return
-            await self._touch(group, job, call)
+            if job._settled:  # The handler acknowledges it, and may fail to do so.
+                job._touch_at = time.monotonic() + self._settings.again_s
+            else:
+                await self._touch(group, job, call)
 
     async def _touch(self, group: Group, job: Job, call: asyncio.Task[Outcome]) -> None:
         one, generation, began = self._settings, group.link.generation, time.monotonic()
@@ -352,7 +400,7 @@ class Worker(WorkerBase):
             if self._news.has(_errors.described(error)):
                 log.warning("heartbeat of %r: %s", job, _errors.described(error))
             await group.link.renew(error, generation)
-        if not kept and not call.done():
+        if not kept and not call.done() and not job._settled:
             log.warning("%r is not yours any more", job)
             job._end(not_yours=True)
             call.cancel()
