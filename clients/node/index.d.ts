@@ -177,6 +177,13 @@ export interface Job<P extends string | Buffer = string> {
     readonly signal: AbortSignal;
     readonly notYours: boolean;
     readonly givenUp: boolean;
+    /** Acknowledges the job and runs a script of Redis, in one step. Resolves to the script's reply, with strings or
+     * Buffers as the payload has them; the job is done then, whatever the handler does after that. The script has
+     * its own KEYS and ARGV; in a cluster all keys are in the slot of the queue. Rejects with NotYours, and nothing
+     * has happened, if the task is not yours any more; with ReplyLost if a lost reply leaves that open; with
+     * EffectError if the script fails, and the job is done all the same. After any other error nothing has
+     * happened. */
+    ackThen(script: string, keys?: readonly Bytes[], args?: readonly (Bytes | number)[]): Promise<unknown>;
 }
 
 export interface Counts {
@@ -268,6 +275,14 @@ export class Dead extends Error {
 export class NotYours extends Error {
     constructor(queue: string, id: string);
 }
+
+/** A reply of the server was lost, and then its answer was "not yours". So the script of ackThen() has run once, or
+ * not at all. */
+export class ReplyLost extends NotYours {}
+
+/** The script of ackThen() has failed. The job is done all the same, since its acknowledgement came first, and so
+ * are the changes that the script made before. */
+export class EffectError extends Error {}
 
 /** The reason of job.signal when the worker ends. */
 export class GivenUp extends Error {}

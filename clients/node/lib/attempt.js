@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { Retry, Back, Dead, NotYours, GivenUp, errorText } = require("./errors");
+const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, errorText } = require("./errors");
+const effect = require("./effect");
 const { Job } = require("./job");
+const { text } = require("./replies");
 const { sleep } = require("./time");
 
 /** Calls the handler. Returns { error } if it failed, else {}. */
@@ -31,6 +33,9 @@ class Attempt {
     #crew;
     #loop;
     #abandon;
+    #acking = null; // a promise of the reply, while and after the handler acknowledges its job itself
+    #done = false; // It has done so.
+    #ended = false; // The handler has returned, or nobody waits for it any more.
     #abandoned = new Promise((resolve) => {
         this.#abandon = resolve;
     });
@@ -38,7 +43,7 @@ class Attempt {
     constructor(crew, loop, row) {
         this.#crew = crew;
         this.#loop = loop;
-        this.job = new Job(row, crew.settings.buffers);
+        this.job = new Job(row, crew.settings.buffers, (...args) => this.#ackThen(...args));
     }
 
     /** Returns the name of the count to which the attempt belongs: done, failed, died, back or notYours. */
@@ -47,6 +52,9 @@ class Attempt {
         if (this.#crew.stopping.aborted) return this.#giveBack();
         this.#crew.emit("begin", job);
         const outcome = await this.#work(handler);
+        this.#ended = true;
+        if (this.#acking) await this.#acking.catch(() => {});
+        if (this.#done) return this.#afterwards(outcome);
         if (job.notYours) return "notYours";
         if (!("error" in outcome)) return this.#acknowledge();
         if (outcome.error instanceof Back) return this.#giveBack(...when(outcome.error));
@@ -83,10 +91,11 @@ class Attempt {
         const words = ["TW.TOUCH", ...this.job.names, "LEASE", String(lease)];
         for (;;) {
             await sleep(lease / 3, ended);
-            if (ended.aborted) return;
+            if (this.#acking) await this.#acking.catch(() => {}); // It may fail, and the work goes on.
+            if (ended.aborted || this.#done) return;
             const told = await this.#loop.tell(words, ended);
             if (ended.aborted) return;
-            if (told.reply === null) {
+            if (told.reply === null && !this.#acking) {
                 this.#letGo();
                 return;
             }
@@ -97,6 +106,49 @@ class Attempt {
         this.job.end(new NotYours(this.job.queue, this.job.id));
         this.#crew.emit("notYours", this.job);
         return "notYours";
+    }
+
+    // A handler that acknowledges its job itself
+
+    async #ackThen(script, keys, args) {
+        const words = this.#loop.scriptWords(this.job, script, keys, args);
+        const { queue, id, notYours } = this.job;
+        if (notYours || this.#ended) throw new NotYours(queue, id);
+        if (this.#acking) throw new Error(`'${id}' in '${queue}' was acknowledged before: expected one ackThen()`);
+        this.#acking = this.#runScript(words);
+        return this.#acking;
+    }
+
+    /** Sends the command until the server has answered, or the worker gives up. */
+    async #runScript(words) {
+        const { queue, id } = this.job;
+        let told;
+        try {
+            told = await this.#loop.tell(words, this.#crew.over);
+        } catch (error) { // Nothing is acknowledged.
+            this.#acking = null;
+            throw error.cause || error;
+        }
+        const [state, reply = null] = told ? told.reply : [0];
+        if (told && (state !== 0 || told.again)) {
+            this.#done = true;
+            this.#crew.emit("done", this.job);
+        } else {
+            this.#letGo();
+        }
+        if (state === 0) throw told && !told.again ? new NotYours(queue, id) : new ReplyLost(queue, id);
+        if (state === 2) throw new EffectError(text(reply));
+        return effect.plain(reply, this.#crew.settings.buffers);
+    }
+
+    /** The end of a handler whose job is done. Its error is told, and changes nothing. */
+    #afterwards({ error }) {
+        if (error !== undefined && !this.job.givenUp) {
+            const { queue, id } = this.job;
+            process.emitWarning(`'${id}' in '${queue}' is done, and its handler failed after the acknowledgement: ` +
+                errorText(error), "TickwheelWarning");
+        }
+        return "done";
     }
 
     // The end of the attempt. A command whose reply was lost is sent again, and finds that it is done already:

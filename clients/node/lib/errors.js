@@ -46,6 +46,20 @@ class NotYours extends Named {
     }
 }
 
+/** A reply of the server was lost, and then its answer was "not yours". So the script of ackThen() has run once, or
+ * not at all. */
+class ReplyLost extends NotYours {
+    constructor(queue, id) {
+        super(queue, id);
+        this.message = `'${id}' in '${queue}': a reply was lost, so the script has run once or not at all, and ` +
+            "the task is not yours any more";
+    }
+}
+
+/** The script of ackThen() has failed. The job is done all the same, since its acknowledgement came first, and so
+ * are the changes that the script made before. */
+class EffectError extends Named {}
+
 /** The reason of job.signal when the worker ends before the handler has ended. The task is given back. */
 class GivenUp extends Named {
     constructor() {
@@ -83,4 +97,4 @@ function errorText(error) {
     }
 }
 
-module.exports = { Retry, Back, Dead, NotYours, GivenUp, WorkerError, errorText };
+module.exports = { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError, errorText };

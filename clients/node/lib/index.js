@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { Retry, Back, Dead, NotYours, GivenUp, WorkerError } = require("./errors");
+const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError } = require("./errors");
 const { Queue } = require("./queue");
 const { Worker } = require("./worker");
 const { sentinelPrimary } = require("./sentinel");
 
-module.exports = { Queue, Worker, Retry, Back, Dead, NotYours, GivenUp, WorkerError, sentinelPrimary };
+module.exports = { Queue, Worker, Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError,
+    sentinelPrimary };

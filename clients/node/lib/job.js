@@ -6,9 +6,10 @@ const { text, values } = require("./replies");
 /** A task that this worker has taken: the argument of the handler. */
 class Job {
     #controller = new AbortController();
+    #ackThen;
 
-    /** `row` is an element of TW.TAKE's reply. */
-    constructor([queue, id, token, due, attempt, payload, missedPeriods], buffers) {
+    /** `row` is an element of TW.TAKE's reply. `ackThen` does the work of the method with this name. */
+    constructor([queue, id, token, due, attempt, payload, missedPeriods], buffers, ackThen) {
         this.queue = text(queue);
         this.id = text(id);
         this.token = text(token);
@@ -16,6 +17,7 @@ class Job {
         this.attempt = attempt;
         this.payload = values(payload, buffers);
         this.missedPeriods = missedPeriods;
+        this.#ackThen = ackThen;
         // The names as bytes, for the commands that end the attempt.
         Object.defineProperty(this, "names", { value: [queue, id, token] });
     }
@@ -37,6 +39,11 @@ class Job {
 
     get givenUp() {
         return this.signal.reason instanceof GivenUp;
+    }
+
+    /** Acknowledges the job and runs a script of Redis, in one step. Resolves to the script's reply. */
+    async ackThen(script, keys = [], args = []) {
+        return this.#ackThen(script, keys, args);
     }
 
     /** Tells the handler to end. The first reason stays. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 "use strict";
+const effect = require("./effect");
 const { Line } = require("./line");
 const { endOf, isElsewhere } = require("./refusals");
 const { kindOf } = require("./replies");
@@ -116,6 +117,18 @@ class Loop {
             }
         } while (!until.aborted);
         return undefined;
+    }
+
+    /** Returns the command that acknowledges a job and runs a script of its handler. Throws if a key of the script
+     * lies in another slot than the queue. */
+    scriptWords(job, script, keys, args) {
+        const names = effect.keysOf(keys);
+        for (const key of names) {
+            if (this.#crew.servers.groups([job.queue, key]).length === 1) continue;
+            throw new RangeError(`the key '${key}' is in another slot than the queue '${job.queue}': expected the ` +
+                "same text in braces");
+        }
+        return effect.words(job.names, script, names, args);
     }
 
     async #say(client, words) {

@@ -35,6 +35,20 @@ async function main() {
     const replies = await add(cluster.multi("{0}:"), "{0}:", queues[0].cancelWords("a")).exec();
     assert.deepEqual(replies, [[1]]);
 
+    const far = new Worker(cluster, { block: 200, timeout: 1000 });
+    let counted;
+    far.task(queues[1].key, async (job) => {
+        await assert.rejects(job.ackThen("return 1", ["{1}:n", "{2}:n"]),
+            /the key '\{2\}:n' is in another slot than the queue '\{1\}:work': expected the same text in/);
+        counted = await job.ackThen("return redis.call('INCR', KEYS[1])", ["{1}:n"]);
+    });
+    const first = done(far, 1), farEnded = far.run({ signals: [] });
+    await queues[1].put("f", "x");
+    await first;
+    assert.equal((await far.stop()).done, 1);
+    await farEnded;
+    assert.equal(counted, 1);
+
     // Fewer places than slots, so that the loops take turns.
     const worker = new Worker(cluster, { jobs: 2, block: 200, timeout: 1000 });
     worker.on("trouble", () => {});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The types of clients/node. A line behind @ts-expect-error must be an error. test_node.py lets tsc read this
 // file.
-import tickwheel, { Queue, Worker, Retry, Dead, WorkerError, NotYours, sentinelPrimary } from "tickwheel";
+import tickwheel, { Queue, Worker, Retry, Dead, EffectError, WorkerError, NotYours, ReplyLost } from "tickwheel";
+import { sentinelPrimary } from "tickwheel";
 import type { Counts, DeadTask, Job, Task, Words } from "tickwheel";
 
 declare const client: {
@@ -53,8 +54,12 @@ async function workers() {
     const nodeAddressMap = { "a:1": { host: "b", port: 2 } };
     const worker = new Worker(client, { jobs: 2, lease: 5000, name: "w", nodeAddressMap });
     worker.task("s", async (job: Job) => {
+        const reply: unknown = await job.ackThen("return ARGV[1]", ["k", Buffer.from("l")], ["a", 5]);
+        await job.ackThen("return 1").catch((one) => one instanceof ReplyLost || one instanceof EffectError);
+        // @ts-expect-error: keys are an array
+        await job.ackThen("return 1", "k");
         const text: string = job.text, signal: AbortSignal = job.signal, values: string[] = job.payload;
-        if (signal.reason instanceof NotYours) throw new Retry(5000, text, { cause: values });
+        if (signal.reason instanceof NotYours) throw new Retry(5000, text, { cause: [values, reply] });
         throw new Dead("never");
     }, { jobs: 1 }).on("failed", (job, error, next) => [job.id, error, next?.getTime()])
         .on("trouble", (error, wait) => error.message + wait.toFixed());

@@ -6,7 +6,7 @@ const assert = require("assert");
 const { once } = require("events");
 const test = require("node:test");
 const { createClient } = require("redis");
-const { Queue, Worker, Retry, Back, Dead, NotYours, GivenUp, WorkerError } = require("tickwheel");
+const { Queue, Worker, Retry, Back, Dead, EffectError, NotYours, GivenUp, WorkerError } = require("tickwheel");
 
 const FAR = 3600000, NO_SIGNALS = { signals: [] };
 const NOTHING = { done: 0, failed: 0, died: 0, back: 0, notYours: 0 };
@@ -177,6 +177,75 @@ test("after giveUp() a handler that ends is acknowledged, and one that does not 
     await worker.giveUp();
     assert.deepEqual(await counts, { ...NOTHING, done: 1, back: 1 });
     assert.equal((await queue.get("stays")).state, "ready");
+});
+
+const INCR = "return redis.call('INCR', KEYS[1])";
+
+test("a script with the acknowledgement has its own keys, arguments and reply", async () => {
+    const queue = fresh(), counter = `${queue.key}:n`, seen = [], warnings = [];
+    const bad = [[5], ["#!lua\nreturn 1"], ["return 1", "k"], ["return 1", [5]], ["return 1", [], [true]]];
+    const warn = (warning) => warnings.push(warning.message);
+    process.on("warning", warn);
+    await queue.put("a", "x");
+    const [worker, counts] = begin(queue, async (job) => {
+        for (const args of bad) await assert.rejects(job.ackThen(...args), /expected/);
+        await assert.rejects(job.ackThen("this is no Lua"), /user_script/);
+        seen.push(await job.ackThen("return {redis.call('INCRBY', KEYS[1], ARGV[1]), ARGV[2], false}",
+            [Buffer.from(counter)], [5, "\u00e4"]));
+        await job.ackThen(INCR, [counter]).catch((error) => seen.push(error.message));
+        throw new Retry(5, "after all");
+    });
+    await events(worker, "done");
+    await worker.stop();
+    await new Promise(setImmediate);
+    process.off("warning", warn);
+    const before = `'a' in '${queue.key}' was acknowledged before: expected one ackThen()`;
+    assert.deepEqual([seen, await counts], [[[5, "\u00e4", null], before], { ...NOTHING, done: 1 }]);
+    assert.equal(await client.get(counter), "5");
+    assert.match(warnings.join(), /'a' in .* is done, and its handler failed after the acknowledgement: after/);
+});
+
+test("a script of a task that is not yours", async () => {
+    const queue = fresh();
+    await queue.put("a", "x");
+    const seen = [];
+    const [worker, counts] = begin(queue, async (job) => {
+        await queue.cancel("a");
+        for (let i = 0; i < 2; i++) await job.ackThen(INCR, ["n"]).catch((error) => seen.push(error.constructor));
+    });
+    const [[told]] = await events(worker, "notYours");
+    assert.equal(told.notYours, true);
+    await worker.stop();
+    assert.deepEqual([seen, await counts, await client.get("n")],
+        [[NotYours, NotYours], { ...NOTHING, notYours: 1 }, null]);
+});
+
+test("a script that fails ends the job and its heartbeats all the same", async () => {
+    const queue = fresh(), lease = 3000;
+    let told, finish, bytes, lost;
+    const finished = new Promise((resolve) => {
+        finish = resolve;
+    });
+    await queue.put("a", "x");
+    await queue.put("b", "x", { delay: lease / 3 + 100 }); // A heartbeat of the first job would come before.
+    const [worker, counts] = begin(queue, async (job) => {
+        if (job.id === "b") {
+            bytes = await job.ackThen("return 'x'");
+            finish();
+            return;
+        }
+        await job.ackThen("redis.call('INCR', KEYS[1]) return redis.error_reply('MINE no')", [`${queue.key}:n`])
+            .catch((error) => {
+                told = error;
+            });
+        await finished;
+        lost = job.notYours;
+    }, { lease, buffers: true });
+    await events(worker, "done", 2);
+    await worker.stop();
+    assert.ok(told instanceof EffectError && told.message === "MINE no", String(told));
+    assert.deepEqual([bytes, lost, await counts, await client.get(`${queue.key}:n`)],
+        [Buffer.from("x"), false, { ...NOTHING, done: 2 }, "1"]);
 });
 
 test("a function makes the client, and is asked again after a failure", async () => {
