@@ -29,7 +29,9 @@ func (r *run) accompany(job *Job, cancel context.CancelFunc, returned <-chan str
 			}
 			return
 		case <-beat.C:
-			if next := r.touch(job, cancel, &pause); !job.NotYours() {
+			if job.acking.Load() { // The handler acknowledges it, and may fail to do so.
+				beat.Reset(r.longestPause())
+			} else if next := r.touch(job, cancel, &pause); !job.NotYours() {
 				beat.Reset(next)
 			}
 		}
@@ -42,6 +44,8 @@ func (r *run) touch(job *Job, cancel context.CancelFunc, pause *backoff) time.Du
 	sent := time.Now()
 	reply, err := r.call(r.calling, job, "TW.TOUCH", "LEASE", r.leaseMS)
 	switch {
+	case err == nil && reply == nil && job.acking.Load():
+		return r.longestPause()
 	case err == nil && reply == nil:
 		job.notYours.Store(true)
 		cancel()

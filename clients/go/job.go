@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -41,6 +42,10 @@ type Job struct {
 
 	notYours atomic.Bool
 	claimed  atomic.Bool
+	acking   atomic.Bool // The handler acknowledges the job itself, or has done so.
+	done     atomic.Bool // It has done so.
+	ending   sync.Mutex  // Held while the handler acknowledges the job, and when the attempt ends.
+	run      *run
 }
 
 // Text is the first value of the payload.

@@ -144,8 +144,18 @@ func (r *run) work(job *Job) {
 	err := errExited
 	defer func() { // The handler may end the goroutine.
 		close(returned)
+		job.ending.Lock()
+		defer job.ending.Unlock()
 		if job.claim() {
 			r.end(job, err)
+			return
+		}
+		if job.done.Load() {
+			r.working.Done()
+			if err != nil {
+				r.logf("tickwheel: %s of %s is done, and its handler failed after the acknowledgement: %v", job.ID,
+					job.Queue, err)
+			}
 		}
 	}()
 	err = r.callHandler(ctx, job)
@@ -229,10 +239,17 @@ func (r *run) giveBack(job *Job, words ...interface{}) {
 // send sends a command about the attempt until the server has replied. `unsure` says that a former call may
 // have been carried out although its reply did not come. The error is one that stays, or that of the last call.
 func (r *run) send(job *Job, command string, words ...interface{}) (reply interface{}, unsure bool, err error) {
+	args := append(redis.Args{job.Queue, job.ID, job.Token}, words...)
+	return r.insist(job.Queue, command, args, func(err error) bool { return r.isFatal(command, job.Queue, err) })
+}
+
+// insist sends a command until the server has replied, or an error stays.
+func (r *run) insist(key, command string, args redis.Args, stays func(error) bool) (reply interface{}, unsure bool,
+	err error) {
 	pause := backoff{most: r.longestPause()}
 	for {
-		reply, err = r.call(r.calling, job, command, words...)
-		if err == nil || r.isFatal(command, job.Queue, err) {
+		reply, err = r.callKey(r.calling, key, command, args)
+		if err == nil || stays(err) {
 			return reply, unsure, err
 		}
 		unsure = unsure || errorCode(err) == ""
@@ -244,21 +261,40 @@ func (r *run) send(job *Job, command string, words ...interface{}) (reply interf
 
 // call sends a command about the attempt once.
 func (r *run) call(ctx context.Context, job *Job, command string, words ...interface{}) (interface{}, error) {
+	return r.callKey(ctx, job.Queue, command, append(redis.Args{job.Queue, job.ID, job.Token}, words...))
+}
+
+func (r *run) callKey(ctx context.Context, key, command string, args redis.Args) (interface{}, error) {
 	limited, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	args := append(redis.Args{job.Queue, job.ID, job.Token}, words...)
-	return call(limited, r.Pool, job.Queue, command, args)
+	return call(limited, r.Pool, key, command, args)
 }
 
 // Errors
 
+// lasts says that the error would come again. Redirections of a Cluster go away.
+func (r *run) lasts(err error) bool { return r.advice(err) != "" }
+
+func (r *run) advice(err error) string {
+	if _, ok := r.Pool.(*Cluster); ok && parseRedirection(err) != nil {
+		return ""
+	}
+	return lastingAdvice(err)
+}
+
+// staysForScript says that the script of a handler shall not be sent again. Such an error is the handler's.
+func (r *run) staysForScript(err error) bool {
+	if r.lasts(err) {
+		return true
+	}
+	r.logf("tickwheel: AckThen: %v; trying again", err)
+	return false
+}
+
 // isFatal ends the worker if the error is one that stays, and else writes it to the log.
 func (r *run) isFatal(command, keys string, err error) bool {
 	err = fmt.Errorf("tickwheel: %s of %s: %w", command, keys, err)
-	help := lastingAdvice(err)
-	if _, ok := r.Pool.(*Cluster); ok && parseRedirection(err) != nil {
-		help = ""
-	}
+	help := r.advice(err)
 	if help == "" {
 		if !errors.Is(err, context.Canceled) {
 			r.logf("%v; trying again", err)

@@ -526,7 +526,12 @@ func TestServerInACluster(t *testing.T) {
 	for i := 0; i < many; i++ {
 		s := tickwheel.NewQueue(cluster, fmt.Sprintf("{go:%d}:work", i))
 		put(t, s, "a", "v")
-		worker.Handle(s.Key(), func(context.Context, *tickwheel.Job) error { return nil })
+		worker.Handle(s.Key(), func(_ context.Context, job *tickwheel.Job) error {
+			_, err := job.AckThen("return 1", []string{job.Queue + ":n", "{go:other}:n"})
+			says(t, err, `the key "{go:other}:n" is in another slot than the queue "{go:`)
+			_, err = job.AckThen(incr, []string{job.Queue + ":n"})
+			return err
+		})
 	}
 	conn, err := cluster.GetKey(ctx, "{go:0}:work")
 	must(t, err)

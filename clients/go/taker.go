@@ -145,6 +145,7 @@ func (t *taker) follow(err error) bool {
 // start begins the jobs. After a stop it gives them back.
 func (t *taker) start(jobs []*Job) {
 	for _, job := range jobs {
+		job.run = t.run
 		t.run.working.Add(1)
 		if t.run.stopping.Err() == nil {
 			go t.run.work(job)
