@@ -34,11 +34,19 @@ with the number of the attempt, or the last value if there are fewer:
     until FILE          works until the file is there, as release() makes it, or the task is not its
                         worker's any more
     untilfail FILE TEXT the same, and fails then
+    ackthen KEY SCRIPT  acknowledges the job with this script, as the library's ack_then does, and prints
+                        `acked QUEUE ID REPLY`. If that fails, it prints a word instead of `acked`: `void` (the
+                        task is not its worker's any more), `lost` (a reply was lost), `broken` (the script has
+                        failed); and fails
+    ackthenfail KEY SCRIPT
+                        the same, and fails after that
+    untilack FILE KEY SCRIPT
+                        ackthen, when the file is there
     die                 kills its own process by SIGKILL
 
 `tickwheel work` is the program of the language "command", with the script subjects/act as its --exec. A script
-has only an exit status, so it has no retry and no dead, and its MS of notyet are always 20. The command's own
-lines, on its standard error, are translated.
+has only an exit status, so it has no retry, no dead and no ackthen, and its MS of notyet are always 20. The
+command's own lines, on its standard error, are translated.
 """
 import fcntl
 import functools

@@ -164,7 +164,8 @@ worker.on("dead", async () => {
 
 AFTER = """
 if (JSON.stringify([done, failed, died, back, notYours, sent.sort()]) !==
-    '[2,1,1,0,0,["ann@example.org","bob@example.org"]]') throw new Error(`${done} ${failed} ${died} ${sent}`);
+    '[3,1,1,0,0,["ann@example.org","bob@example.org"]]') throw new Error(`${done} ${failed} ${died} ${sent}`);
+if (await client.get("{shop}:paid") !== "7") throw new Error("the bill is not paid");
 const state = await client.hGet("{shop}:order:42", "state");
 if (await timeouts.count() !== 0 || state !== "paid") throw new Error(state);
 if (task.state !== "waiting" || await mails.count() !== 0) throw new Error(task.state);
@@ -184,4 +185,5 @@ def test_the_page_docs_node_md(server, modules):
     told = run([node(), source], env=environment(modules), cwd=modules.parent)
     assert told.splitlines()[-1] == "the page is through"
     assert "welcome:eve died after 1 attempts: no such address" in told
-    assert "2 done, 1 failed, 1 of them for the last time, 0 given back, 0 not yours" in told
+    assert "3 done, 1 failed, 1 of them for the last time, 0 given back, 0 not yours" in told
+    assert "paid so far: 7" in told

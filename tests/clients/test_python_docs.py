@@ -83,8 +83,11 @@ def test_the_page(ports, tmp_path, monkeypatch):
     client = redis.Redis(host=HOST, port=ports["server"], decode_responses=True)
     assert client.hgetall("order:43") == client.hgetall("order:44") == {"state": "expired"}
     assert said.getvalue().splitlines() == [
-        "eve 1 no such address", "no address", "True", "Counts(done=0, failed=0, died=0, back=0, not_yours=0)",
+        "eve 1 no such address", "no address", "True", "paid so far: 7",
+        "Counts(done=0, failed=0, died=0, back=0, not_yours=0)",
         "Counts(done=1, failed=0, died=0, back=0, not_yours=0)", "to ann@example.org 1"]
+    assert client.get("{shop}:paid") == "7"
+    assert space["db"].execute("SELECT paid FROM accounts").fetchall() == [(8,)]
     assert space["mails"].get("order:47").text == "47"
     for name, key, id in (("shop", "orders", "order:45"), ("cluster", "{shop}:orders", "order:46")):
         works(space[name], key, id)
@@ -116,7 +119,13 @@ def test_a_cluster(cluster, queue):
         work.on(pipe).put("b", "x")
     assert pipe.execute() == [b"b"] * 3
     worker, done = tickwheel.Worker(client, jobs=2, lease=30), []
-    worker.add(lambda job: done.append((job.queue, job.id)), *(work.key for work in works))
+
+    @worker.task(*(work.key for work in works))
+    def handler(job):
+        with pytest.raises(ValueError, match="key '{d}' is in another slot than the queue '{.}:.*same text in"):
+            job.ack_then("return 1", [job.queue[:3] + "x", "{d}"])
+        done.append((job.queue, job.ack_then("return ARGV[1]", [job.queue[:3] + "x"], [job.id]).decode()))
+
     with worker:
         for work in works:
             emptied(work)
@@ -133,7 +142,9 @@ def test_a_cluster_with_asyncio(cluster):
 
             @worker.task(*(work.key for work in works))
             async def handler(job):
-                done.append(job.queue)
+                with pytest.raises(ValueError, match="key '{d}' is in another slot than the queue"):
+                    await job.ack_then("return 1", ["{d}"])
+                done.append((await job.ack_then("return KEYS[1]", [job.queue])).decode())
                 if len(done) == 3:
                     worker.stop()
 

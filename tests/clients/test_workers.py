@@ -684,6 +684,75 @@ def test_the_reply_of_an_acknowledgement_is_lost(rough, start, queue):
         assert subject.stop() == {**NOTHING, "done": 2}
 
 
+# A script of the handler together with the acknowledgement
+
+INCR = "return redis.call('INCR', KEYS[1])"
+
+
+def counter_of(queue):
+    return queue.replace(":work", ":count")
+
+
+@pytest.mark.library
+def test_a_script_runs_with_the_acknowledgement(rough, start, queue):
+    """Once, and the job is done then: whatever the script or the handler does after TW.ACK. A script that does
+    not compile acknowledges nothing."""
+    counter, subject = counter_of(queue), start(queue, server=rough.server)
+    put(rough.r, queue, "plain", *AGAIN, payload=(f"ackthen {counter} {INCR}",))
+    assert subject.wait("acked", queue, "plain")[0][3] == "1"
+    put(rough.r, queue, "after", *AGAIN, payload=(f"ackthenfail {counter} {INCR}",))
+    assert subject.wait("acked", queue, "after")[0][3] == "2"
+    act = f"ackthen {counter} redis.call('INCR', KEYS[1]) error('no')"
+    put(rough.r, queue, "broken", *AGAIN, payload=(act,))
+    subject.wait("broken", queue, "broken")
+    put(rough.r, queue, "wrong", *LATER, payload=(f"ackthen {counter} this is no Lua",))
+    wait_until(lambda: task(rough.r, queue, "wrong")["error"], message=subject.story)
+    found = task(rough.r, queue, "wrong")
+    assert "ompil" in found["error"] and found["state"] == "waiting", found
+    assert rough.r.get(counter) == "3" and rough.r.execute_command("TW.LEN", queue) == 1
+    assert subject.stop() == {**NOTHING, "done": 3, "failed": 1}
+    assert subject.story().count("its handler failed after the acknowledgement") == 2
+    rough.r.execute_command("TW.CANCEL", queue, "wrong")
+
+
+@pytest.mark.library
+def test_the_reply_of_a_script_is_lost(rough, start, queue, tmp_path):
+    """It has run once, and is not run again. The handler is told that its reply is lost, or that the task is
+    not its worker's any more."""
+    counter = counter_of(queue)
+    with Proxy(rough.server) as proxy:
+        subject = start(queue, url=proxy.url, lease=3600000)
+        proxy.lose_reply("TW.ACK")
+        put(rough.r, queue, "lost", *AGAIN, payload=(f"ackthen {counter} {INCR}",))
+        subject.wait("lost", queue, "lost")
+        put(rough.r, queue, "well", *AGAIN, payload=(f"ackthen {counter} {INCR}",))
+        assert subject.wait("acked", queue, "well")[0][3] == "2"
+        put(rough.r, queue, "void", *AGAIN, payload=(f"untilack {tmp_path / 'go'} {counter} {INCR}",))
+        subject.wait("begin", queue, "void", 1)
+        assert rough.r.execute_command("TW.CANCEL", queue, "void") == [2]
+        release(tmp_path / "go")
+        subject.wait("void", queue, "void")
+        assert subject.stop() == {**NOTHING, "done": 2, "not_yours": 1} and rough.r.get(counter) == "2"
+
+
+@pytest.mark.library
+def test_an_effect_happens_once_although_its_worker_dies(rough, start, queue, tmp_path):
+    """A worker is killed while it acknowledges, and another one does the rest."""
+    counter, act = counter_of(queue), f"ackthen {counter_of(queue)} {INCR}"
+    put(rough.r, queue, "held", *AGAIN, payload=(f"until {tmp_path / 'never'}", act))
+    first = start(queue, server=rough.server, jobs=4)
+    first.wait("begin", queue, "held", 1)
+    for number in range(30):
+        put(rough.r, queue, f"t{number}", *AGAIN, payload=(act,))
+    first.wait("acked", queue, count=10)
+    first.kill()
+    run_out(rough.clock, rough.server)
+    second = start(queue, server=rough.server)
+    wait_until(lambda: not rough.r.exists(queue), message=second.story)
+    second.stop()
+    assert rough.r.get(counter) == "31"
+
+
 def test_the_reply_of_a_take_is_lost(rough, start, queue):
     """Nobody has the task until its lease has run out, and the attempt has failed then."""
     put(rough.r, queue, "a", *AGAIN, payload=("ok",))
@@ -762,6 +831,25 @@ def test_memory_is_full(rough):
         rough.done_at_once("full", "soon")
     finally:
         rough.r.config_set("maxmemory", 0)
+
+
+@pytest.mark.library
+def test_a_script_waits_for_replicas_and_runs_while_memory_is_full(rough):
+    """Both happen, or the server refuses both."""
+    rough.put("script", f"untilack {rough.file('script')} {counter_of(RUN)} {INCR}")
+    rough.begun("script")
+    rough.r.config_resetstat()
+    rough.r.config_set("min-replicas-to-write", 1)
+    rough.r.config_set("maxmemory", 1)
+    try:
+        rough.finish("script")
+        wait_until(lambda: "errorstat_NOREPLICAS" in rough.server.info("errorstats"))
+        rough.r.config_set("min-replicas-to-write", 0)
+        assert rough.subject.wait("acked", RUN, "script")[0][3] == "1"
+    finally:
+        rough.r.config_set("min-replicas-to-write", 0)
+        rough.r.config_set("maxmemory", 0)
+    rough.done_at_once("script")
 
 
 def test_the_rough_desk_at_the_end(rough):

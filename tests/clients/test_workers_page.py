@@ -63,3 +63,14 @@ def test_the_document_names_tests_that_are_there():
         text = path.read_text(encoding="utf-8")
         there |= {path.name, *re.findall(r"^(?:    )?def (test_\w+)", text, re.MULTILINE)}
     assert len(named) > 30 and named <= there, named - there
+
+
+def test_all_libraries_have_the_same_script():
+    """The one that job.ack_then puts around the handler's script."""
+    found = []
+    for name in ("python/tickwheel/_effects.py", "node/lib/effect.js", "go/effect.go"):
+        with open(os.path.join(ROOT, "clients", name), encoding="utf-8") as file:
+            text = file.read()
+        found += re.findall(r"local effect = function\(KEYS, ARGV\) (?=\")", text)
+        found += re.findall(r"^end\nlocal keys.*?^return \{1, reply\}$", text, re.MULTILINE | re.DOTALL)
+    assert len(found) == 6 and len(set(found)) == 2, found

@@ -35,6 +35,9 @@ async def handle(job):
         if job.not_yours:
             common.say("not-yours", job.queue, job.id, job.attempt)
         raise
+    if common.is_acking(act):
+        with common.acking(job):
+            common.say("acked", job.queue, job.id, await job.ack_then(*common.effect_of(act, rest)))
     common.end(job, act, rest)
 
 

@@ -10,7 +10,8 @@ const { existsSync, watch, writeSync } = require("fs");
 const { dirname } = require("path");
 const { parseArgs } = require("util");
 const { createClient, createCluster } = require("redis");
-const { Worker, Retry, Back, Dead, sentinelPrimary } = require("../../../clients/node");
+const { Worker, Retry, Back, Dead, EffectError, NotYours, ReplyLost, sentinelPrimary } =
+    require("../../../clients/node");
 
 const say = (...words) => writeSync(1, `${words.join(" ")}\n`);
 
@@ -58,6 +59,17 @@ function untilExists(job, file) {
     });
 }
 
+async function acknowledge(job, [key, ...script]) {
+    const { queue, id } = job;
+    try {
+        say("acked", queue, id, await job.ackThen(script.join(" "), [key]));
+    } catch (error) {
+        const word = error instanceof ReplyLost ? "lost" : error instanceof NotYours ? "void" : "broken";
+        if (word !== "broken" || error instanceof EffectError) say(word, queue, id);
+        throw error;
+    }
+}
+
 async function act(job) {
     const [verb, ...rest] = job.payload[Math.min(job.attempt, job.payload.length) - 1].toString().split(" ");
     if (verb === "show") say("shown", job.queue, job.id, digest(job.payload));
@@ -66,7 +78,10 @@ async function act(job) {
     if (verb === "notyet" && !existsSync(rest[0])) throw new Back(Number(rest[1]));
     if (verb === "dead") throw new Dead(rest.join(" "));
     if (verb === "die") process.kill(process.pid, "SIGKILL");
-    if (verb === "until" || verb === "untilfail") await untilExists(job, rest[0]);
+    if (["until", "untilfail", "untilack"].includes(verb)) await untilExists(job, rest[0]);
+    if (verb === "untilack") await acknowledge(job, rest.slice(1));
+    if (verb.startsWith("ackthen")) await acknowledge(job, rest);
+    if (verb === "ackthenfail") throw new Error("after its acknowledgement");
     if (job.givenUp) throw job.signal.reason;
     if (verb === "untilfail") throw new Error(rest.slice(1).join(" "));
 }

@@ -3,6 +3,7 @@
 
 Also the common part of asyncio.py."""
 import argparse
+import contextlib
 import hashlib
 import logging
 import os
@@ -80,6 +81,8 @@ def end(job, act, rest):
     word, _, text = rest.partition(" ")
     if act == "fail":
         raise RuntimeError(rest)
+    if act == "ackthenfail":
+        raise RuntimeError("after its acknowledgement")
     if act == "untilfail":
         raise RuntimeError(text)
     if act == "notyet" and not os.path.exists(word):
@@ -88,6 +91,29 @@ def end(job, act, rest):
         raise tickwheel.Retry(int(word) / 1000, text)
     if act == "dead":
         raise tickwheel.Dead(rest)
+
+
+WORDS = {tickwheel.NotYours: "void", tickwheel.ReplyLost: "lost", tickwheel.EffectError: "broken"}
+
+
+def is_acking(act):
+    return act.startswith("ackthen") or act == "untilack"
+
+
+def effect_of(act, rest):
+    """Returns the script of an act, and its keys."""
+    key, _, script = (rest.partition(" ")[2] if act == "untilack" else rest).partition(" ")
+    return script, [key]
+
+
+@contextlib.contextmanager
+def acking(job):
+    """Prints the error of ack_then()."""
+    try:
+        yield
+    except tuple(WORDS) as error:
+        say(WORDS[type(error)], job.queue, job.id)
+        raise
 
 
 POLL_S = 0.01
@@ -101,6 +127,9 @@ def handle(job):
             if job.not_yours:
                 say("not-yours", job.queue, job.id, job.attempt)
             return
+    if is_acking(act):
+        with acking(job):
+            say("acked", job.queue, job.id, job.ack_then(*effect_of(act, rest)))
     end(job, act, rest)
 
 

@@ -130,10 +130,40 @@ func perform(ctx context.Context, job *tickwheel.Job, act, text string) error {
 			return err
 		}
 		return errors.New(rest)
+	case "untilack":
+		if err := until(ctx, first); err != nil {
+			return err
+		}
+		return acknowledge(job, rest)
+	case "ackthen":
+		return acknowledge(job, text)
+	case "ackthenfail":
+		if err := acknowledge(job, text); err != nil {
+			return err
+		}
+		return errors.New("after its acknowledgement")
 	case "die":
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	return fmt.Errorf("unknown act: %s", act)
+}
+
+// acknowledge ends the job with a script, whose key stands before it.
+func acknowledge(job *tickwheel.Job, text string) error {
+	key, script, _ := strings.Cut(text, " ")
+	reply, err := job.AckThen(script, []string{key})
+	var broken *tickwheel.EffectError
+	switch {
+	case errors.Is(err, tickwheel.ErrReplyLost):
+		fmt.Println("lost", job.Queue, job.ID)
+	case errors.Is(err, tickwheel.ErrNotYours):
+		fmt.Println("void", job.Queue, job.ID)
+	case errors.As(err, &broken):
+		fmt.Println("broken", job.Queue, job.ID)
+	case err == nil:
+		fmt.Println("acked", job.Queue, job.ID, reply)
+	}
+	return err
 }
 
 func show(job *tickwheel.Job) error {

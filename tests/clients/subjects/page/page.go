@@ -62,8 +62,8 @@ var proofs = []struct {
 	prove func(*proof)
 }{
 	{"options", (*proof).options}, {"transaction", (*proof).transaction}, {"failures", (*proof).failures},
-	{"dead", (*proof).dead}, {"not yours", (*proof).notYours}, {"stop", (*proof).stop}, {"sentinel", (*proof).run},
-	{"cluster", (*proof).run},
+	{"dead", (*proof).dead}, {"not yours", (*proof).notYours}, {"once", (*proof).once}, {"stop", (*proof).stop},
+	{"sentinel", (*proof).run}, {"cluster", (*proof).run},
 }
 
 // init runs the proofs instead of the program of the page if the environment asks for them.
@@ -188,6 +188,17 @@ func (p *proof) notYours() {
 		must(err)
 	}()
 	p.work(tickwheel.Counts{NotYours: 1})
+}
+
+func (p *proof) once() {
+	p.run()
+	p.put("{shop}:bills", "7")
+	p.work(tickwheel.Counts{Done: 1})
+	conn := p.pool.Get()
+	defer conn.Close()
+	paid, err := redis.Int(conn.Do("GET", "{shop}:paid"))
+	must(err)
+	is(7, paid)
 }
 
 func (p *proof) stop() {
