@@ -426,6 +426,20 @@ async def test_the_acknowledgement_in_a_transaction_of_the_handler(place):
 
 
 @in_a_loop
+async def test_a_worker_that_is_stopped_before_it_runs(place):
+    """A bug: at its end it closed connections that it had not opened, and raised AttributeError."""
+    async with place() as here:
+        worker = Worker(here.client)
+
+        @worker.task(here.key)
+        async def handler(_):
+            pass
+
+        worker.stop()
+        assert await worker.run() == Counts()
+
+
+@in_a_loop
 async def test_many_jobs_at_once(place):
     """A hundred handlers wait for each other."""
     async with place() as here:

@@ -99,6 +99,8 @@ class Link:
         return True
 
     async def close(self) -> None:
+        if self.caller is None:
+            return  # Nobody has opened it.
         await self.leave()
         for pool in (self.caller.connection_pool, self.take_pool):
             with contextlib.suppress(*CONNECTION):
