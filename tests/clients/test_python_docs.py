@@ -73,7 +73,8 @@ def ready(code, ports):
 
 def test_the_page(ports, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    new_file(tmp_path, "shop.db")
+    for name in ("shop.db", "test.db"):
+        new_file(tmp_path, name)
     space = {"run": lambda worker: run(ports["server"], worker),
              "run_async": lambda worker: run_async(ports["server"], worker), "__name__": "page"}
     said = io.StringIO()
@@ -85,7 +86,8 @@ def test_the_page(ports, tmp_path, monkeypatch):
     assert said.getvalue().splitlines() == [
         "eve 1 no such address", "no address", "True", "paid so far: 7",
         "Counts(done=0, failed=0, died=0, back=0, not_yours=0)",
-        "Counts(done=1, failed=0, died=0, back=0, not_yours=0)", "to ann@example.org 1"]
+        "Counts(done=1, failed=0, died=0, back=0, not_yours=0)", "to ann@example.org 1",
+        "the mail server is away"]
     assert client.get("{shop}:paid") == "7"
     assert space["db"].execute("SELECT paid FROM accounts").fetchall() == [(8,)]
     assert space["mails"].get("order:47").text == "47"
@@ -130,6 +132,11 @@ def test_a_cluster(cluster, queue):
         for work in works:
             emptied(work)
     assert sorted(done) == sorted((work.key, id) for work in works for id in "ab")
+    test, last = tickwheel.Worker(client), works[2].key
+    test.add(lambda job: works[0].put("d", "x") if job.queue == last else None, *(work.key for work in works))
+    for work in works:
+        work.put("c", "x")
+    assert test.run_ready() == tickwheel.Counts(done=4) and works[0].count() == 0
     client.close()
 
 
@@ -153,4 +160,15 @@ def test_a_cluster_with_asyncio(cluster):
                 assert (await work.get("a")).text == "x" and await work.count() == 1
             assert await worker.run() == tickwheel.Counts(done=3)
             assert sorted(done) == [work.key for work in works]
+
+            async def fail(job):
+                raise OSError("away")
+
+            test = tickwheel.aio.Worker(client)
+            test.add(fail, *(work.key for work in works))
+            for work in works:
+                await work.put("b", "x", backoff=(60,))
+            with pytest.raises(OSError):  # Of the first slot: the links to the others are not open yet.
+                await test.run_ready(raise_errors=True)
+            assert await test.run_ready() == tickwheel.Counts(failed=2)
     asyncio.run(asyncio.wait_for(test(), PATIENCE))

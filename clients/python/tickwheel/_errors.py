@@ -124,9 +124,9 @@ def outcome_of(error: Optional[BaseException]) -> Outcome:
     return Outcome("failed", ["ERROR", shortened(described(error))])
 
 
-def expired(limit_s: Optional[float]) -> Outcome:
-    """Returns the outcome of a handler whose time limit is over."""
-    return outcome_of(TimeoutError(f"the time limit of {limit_s:g} s is over"))
+def expired(limit_s: Optional[float]) -> TimeoutError:
+    """Returns the error of a handler whose time limit is over."""
+    return TimeoutError(f"the time limit of {limit_s:g} s is over")
 
 
 def added(counts: Counts, name: str) -> Counts:
@@ -202,6 +202,12 @@ def fatal(command: str, queues: Iterable[str], error: BaseException) -> WorkerEr
     made = WorkerError(f"{command} {' '.join(queues)}: {prefix}{said}" + (f"; {advice}" if advice else ""))
     made.__cause__ = error
     return made
+
+
+def endless(limit: int, job: Job) -> str:
+    """Returns the text of the error of a run_ready() whose tasks do not end."""
+    return (f"{limit} attempts were made, and {job!r} is ready: raise limit, unless its handler puts it, or "
+            "gives it back, for now each time")
 
 
 class Waits:

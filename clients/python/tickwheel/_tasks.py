@@ -77,6 +77,7 @@ class Job:
         self._not_yours = self._settled = False  # _settled: somebody tells a result, or has told it.
         self._claimed = self._done = False  # The handler itself acknowledges it, or has done so.
         self._unused = False  # ack_on() was called, and its block has not begun.
+        self._failure: Optional[BaseException] = None  # For run_ready().
         self._worker: Any = None
         self._group: Any = None
         self._acking: Any = None  # The task of asyncio in which ack_then() waits for its reply.

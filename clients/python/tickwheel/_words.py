@@ -157,6 +157,7 @@ def one_task(id: Id) -> Words:
     return ["IDS", 1, encoded(id)]
 
 
-def take_words(lease_ms: int, count: int, block_ms: int, name: str, keys: Sequence[str]) -> Words:
-    return ["TW.TAKE", len(keys), *map(encoded, keys), "LEASE", lease_ms, "COUNT", count, "BLOCK", block_ms,
-            "NAME", name]
+def take_words(lease_ms: int, count: int, block_ms: Optional[int], name: str, keys: Sequence[str]) -> Words:
+    """Returns the words of a take. It waits so long for a task, or not at all if `block_ms` is None."""
+    block: Words = [] if block_ms is None else ["BLOCK", block_ms]
+    return ["TW.TAKE", len(keys), *map(encoded, keys), "LEASE", lease_ms, "COUNT", count, *block, "NAME", name]

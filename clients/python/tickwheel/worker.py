@@ -12,7 +12,7 @@ import socket
 import sqlite3
 import threading
 import time
-from typing import Any, Callable, ContextManager, Deque, Dict, List, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, Optional, Set, Tuple, TypeVar
 
 from . import _effects, _errors, _tasks
 from ._clients import PATIENCE, check_client, check_role, groups, is_cluster
@@ -27,6 +27,7 @@ Handler = Callable[[Job], object]
 H = TypeVar("H", bound=Callable[..., object])
 BLOCK_S = 5.0  # An idle worker asks so often.
 NAME_BYTES = 255
+LIMIT, MOST_ATTEMPTS = 1000, 2**31 - 1  # The attempts of a run_ready().
 TURNS_S, LEAST_BLOCK_S = 1.0, 0.1  # Groups that compete for places ask so often; the shortest wait.
 FIRST_UNBLOCK_S, LAST_UNBLOCK_S, LAST_TRIES = 0.02, 0.5, 3
 
@@ -134,11 +135,43 @@ class WorkerBase:
     _settings: Settings
     _news: News
     _file: type = File
+    _started: bool
+    _patient = True  # A command that failed is sent again, when its error may pass.
 
     @property
     def counts(self) -> Counts:
         """The attempts so far."""
         return self._counts
+
+    def _begin_ready(self, limit: int) -> None:
+        """Lets a run_ready() begin, or raises the errors of one that may not."""
+        self._settings.check()
+        whole("limit", limit, 1, MOST_ATTEMPTS)
+        if self._started:
+            raise RuntimeError("the worker runs, or has run: make another one for run_ready()")
+        self._started, self._patient = True, False
+
+    def _counts_since(self, before: Counts) -> Counts:
+        return Counts(*(now - then for now, then in zip(self._counts, before)))
+
+    def _passes(self, error: BaseException) -> bool:
+        """Whether to send the same command again."""
+        return self._patient and _errors.passes(error, self._settings.cluster)
+
+    def _failed(self, job: Job, error: BaseException) -> Outcome:
+        """Returns the outcome of a job that has failed by this error. run_ready() may raise the error later."""
+        if not self._patient and job._failure is None:
+            job._failure = error
+        return _errors.outcome_of(error)
+
+    @staticmethod
+    def _raise_failure(job: Job, raise_errors: bool) -> None:
+        """Raises the error of a job that has failed. One that is no Exception is not about the task: Control-C,
+        or the end of a test."""
+        failure, job._failure = job._failure, None
+        if failure is None or (isinstance(failure, Exception) and (job.not_yours or not raise_errors)):
+            return
+        raise failure
 
     def _fail(self, error: WorkerError) -> None:
         raise NotImplementedError
@@ -152,15 +185,16 @@ class WorkerBase:
             self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.queue], error))
         return "not_yours"
 
-    @staticmethod
-    def _ended_by(job: Job, error: BaseException) -> Outcome:
+    def _ended_by(self, job: Job, error: BaseException) -> Outcome:
         """Returns the outcome of a handler that has raised this error. If it has acknowledged its job before,
         the error changes nothing."""
         if job._done:
             log.error("%r is done, and its handler failed after the acknowledgement", job, exc_info=error)
-        elif not isinstance(error, (_errors.Retry, _errors.Back, _errors.Dead, _errors.NotYours)):
+        elif isinstance(error, (_errors.Retry, _errors.Back, _errors.Dead, _errors.NotYours)):
+            return _errors.outcome_of(error)
+        else:
             log.warning("%r failed", job, exc_info=error)
-        return _errors.outcome_of(error)
+        return self._failed(job, error)
 
     # A handler that acknowledges its job itself
 
@@ -225,7 +259,8 @@ class WorkerBase:
 
 
 class Worker(WorkerBase):
-    """Takes tasks of queues, and calls a handler for each in a thread of its own. A Worker runs once.
+    """Takes tasks of queues, and calls a handler for each in a thread of its own. A Worker runs once, but
+    run_ready() may be called often.
 
     `client` has the settings of the server: a redis.Redis, one of Sentinel.master_for, or a
     redis.RedisCluster. The worker has its own connections with these settings. `name`: shown by TW.GET;
@@ -298,15 +333,20 @@ class Worker(WorkerBase):
             if self._started:
                 raise RuntimeError("the worker has started before: make another one")
             self._started = True
+        beats = self._connect()
+        for group in self._groups:
+            self._thread("take", self._take, group)
+        self._thread("stop", self._end, beats)
+        one = self._settings
+        log.info("ready; %s takes from %s", one.name, ", ".join(one.handlers))
+
+    def _connect(self) -> List[threading.Thread]:
+        """Makes the groups, with their connections. Returns the threads of their heartbeats."""
         one = self._settings
         keys = groups(one.client, list(one.handlers))
         self._places = Places(one.jobs, len(keys))
         self._groups = [Group(some, link(one.client, some, one.lease_s)) for some in keys]
-        beats = [self._thread("beat", self._beat, group) for group in self._groups]
-        for group in self._groups:
-            self._thread("take", self._take, group)
-        self._thread("stop", self._end, beats)
-        log.info("ready; %s takes from %s", one.name, ", ".join(one.handlers))
+        return [self._thread("beat", self._beat, group) for group in self._groups]
 
     def stop(self) -> None:
         """Takes no more tasks; handlers that run finish. Does not wait: see join()."""
@@ -356,6 +396,75 @@ class Worker(WorkerBase):
     def _pause(self, seconds: float, even_if_stopping: bool) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._given_up or (self._stopping and not even_if_stopping), seconds)
+
+    # Working in the caller's thread
+
+    def run_ready(self, raise_errors: bool = False, limit: int = LIMIT) -> Counts:
+        """For tests: calls the handlers for the tasks that are ready, in this thread and one after the other,
+        until a take finds none, or until stop(). Returns the counts of this call. Tasks that wait stay, unless
+        Queue.promote() lets them be ready. May be called again.
+
+        An exception of a handler is a failed attempt, as it is in run(). With `raise_errors` it is raised here
+        when the attempt has failed, unless it is Retry, Back or Dead; one that is no Exception, such as
+        KeyboardInterrupt, always is. Raises RuntimeError if a task is ready after `limit` attempts, and
+        WorkerError if a command fails: no command is sent again."""
+        before = self._counts
+        with self._changed:
+            self._begin_ready(limit)
+        with self._connected():
+            for number in range(limit + 1):
+                found = self._take_ready()
+                if found is None:
+                    break
+                group, job = found
+                if number == limit:
+                    self._count(self._settle(group, job, BACK))
+                    raise RuntimeError(_errors.endless(limit, job))
+                self._work_ready(group, job)
+                self._raise_failure(job, raise_errors)
+        return self._counts_since(before)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Has connections and heartbeats meanwhile. At the end the worker may begin anew."""
+        beats: List[threading.Thread] = []
+        try:
+            beats = self._connect()
+            yield
+        finally:
+            with self._changed:
+                self._over = True
+                self._changed.notify_all()
+            for beat in beats:
+                beat.join()
+            self._close_links()
+            self._started = self._stopping = self._given_up = self._over = False
+            self._patient, self._error, self._groups = True, None, []
+
+    def _take_ready(self) -> Optional[Tuple[Group, Job]]:
+        """Takes a task that is ready. Returns None if there is none, or after stop()."""
+        one = self._settings
+        for group in self._groups:
+            if self._stopping:
+                break
+            try:
+                raw = group.link.take(take_words(one.lease_ms, 1, None, one.name, group.keys))
+            except Exception as error:
+                raise _errors.fatal("TW.TAKE", group.keys, error) from error
+            for job in _tasks.jobs(raw):
+                return group, job
+        return None
+
+    def _work_ready(self, group: Group, job: Job) -> None:
+        """One job, from its handler to the server's answer. Raises WorkerError if that does not come."""
+        with self._changed:
+            self._attend(group, job)
+            self._changed.notify_all()
+        self._finish(group, job, self._call(job))
+        with self._changed:
+            self._changed.wait_for(lambda: job not in self._expiring)
+            if self._error is not None:
+                raise self._error
 
     # Taking
 
@@ -410,15 +519,19 @@ class Worker(WorkerBase):
         with self._changed:
             self._places.begin(len(taken), unused)
             for job in taken:
-                job._worker, job._group = self, group
-                job._touch_at = time.monotonic() + self._settings.lease_s / 3
                 self._running.add(job)
-                group.beating.add(job)
+                self._attend(group, job)
                 self._queue.put((group, job))
             while self._threads < len(self._running):
                 self._threads += 1
                 self._thread(f"job-{self._threads}", self._work)
             self._changed.notify_all()
+
+    def _attend(self, group: Group, job: Job) -> None:
+        """Lets the heartbeats of a job begin."""
+        job._worker, job._group = self, group
+        job._touch_at = time.monotonic() + self._settings.lease_s / 3
+        group.beating.add(job)
 
     # Working
 
@@ -490,7 +603,7 @@ class Worker(WorkerBase):
             try:
                 return group.link.call(words), unsure
             except Exception as error:  # pylint: disable=broad-except
-                if not _errors.passes(error, self._settings.cluster):
+                if not self._passes(error):
                     raise
                 log.warning("%r: %s; tries again", job, _errors.described(error))
                 unsure |= _errors.code(error) == _errors.LOST
@@ -562,7 +675,7 @@ class Worker(WorkerBase):
         except Exception as error:  # pylint: disable=broad-except
             kept = True  # Only the server's word ends a lease: after its downtime leases begin anew.
             job._touch_at = time.monotonic() + min(one.again_s, 1.0)
-            if not _errors.passes(error, one.cluster):
+            if not self._passes(error):
                 return self._fail(_errors.fatal("TW.TOUCH", [job.queue], error))
             if self._news.has(_errors.described(error)):
                 log.warning("heartbeat of %r: %s", job, _errors.described(error))
@@ -573,10 +686,10 @@ class Worker(WorkerBase):
 
     def _expire(self, group: Group, job: Job) -> None:
         """Tells the server that the attempt has failed. The handler keeps its place until it returns."""
-        outcome = _errors.expired(self._settings.limits_s[job.queue])
         with self._changed:
             if not self._may_tell(group, job):
                 return
+            outcome = self._failed(job, _errors.expired(self._settings.limits_s[job.queue]))
             self._expiring.add(job)  # It keeps the worker until the server knows it, but not after the grace.
         log.warning("%r: its time limit is over", job)
         job._end(not_yours=False)
@@ -654,10 +767,13 @@ class Worker(WorkerBase):
     def _close(self) -> None:
         for _ in range(self._threads):
             self._queue.put(None)
-        for group in self._groups:
-            with contextlib.suppress(Exception):  # The process goes on without these connections.
-                group.link.close()
+        self._close_links()
         log.info("stopped; %s", self._counts)
         if self._bell is not None:
             self._bell.end()
         self._ended.set()
+
+    def _close_links(self) -> None:
+        for group in self._groups:
+            with contextlib.suppress(Exception):  # The process goes on without these connections.
+                group.link.close()

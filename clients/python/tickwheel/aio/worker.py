@@ -17,7 +17,8 @@ from .._file import POLL_S
 from .._signals import STOPPING
 from .._tasks import Counts, Job
 from .._words import Seconds, Words, encoded, take_words
-from ..worker import BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, Places, Settings, WorkerBase, log
+from ..worker import (BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, LIMIT, Places, Settings, WorkerBase,
+                      log)
 from ._file import File, FileLink
 
 Handler = Callable[[Job], Awaitable[object]]
@@ -37,7 +38,7 @@ class Group:
 
     def __init__(self, keys: List[str], link: Any) -> None:
         self.keys, self.link = keys, link
-        self.taker: asyncio.Task[None]
+        self.taker: asyncio.Future[None]  # It is done when nobody takes for this group.
 
 
 class Worker(WorkerBase):
@@ -93,15 +94,19 @@ class Worker(WorkerBase):
         self._started = True
         life = asyncio.create_task(self._live(), name="tickwheel")
         with self._handled(signals):
-            try:
-                await asyncio.shield(life)
-            except asyncio.CancelledError:
-                self.give_up()
-                await life
-                raise
+            await self._through(life)
         if self._error is not None:
             raise self._error
         return self._counts
+
+    async def _through(self, life: asyncio.Task[None]) -> None:
+        """Waits for the end. If it is cancelled, the worker gives up, and ends before."""
+        try:
+            await asyncio.shield(life)
+        except asyncio.CancelledError:
+            self.give_up()
+            await life
+            raise
 
     def stop(self) -> None:
         """Takes no more tasks; handlers that run finish, and run() returns then."""
@@ -148,7 +153,8 @@ class Worker(WorkerBase):
                 loop.remove_signal_handler(number)
                 signal.signal(number, handler)
 
-    async def _live(self) -> None:
+    def _crew(self) -> List[Group]:
+        """Returns the groups, in the event loop that runs now."""
         one = self._settings
         self._changed, finding = asyncio.Event(), asyncio.Lock()
         self._abandoned = asyncio.get_running_loop().create_future()
@@ -156,7 +162,10 @@ class Worker(WorkerBase):
             self._abandoned.set_result(None)
         keys = groups(one.client, list(one.handlers))
         self._places = Places(one.jobs, len(keys))
-        crew = [Group(some, link(one.client, some, one.lease_s, finding)) for some in keys]
+        return [Group(some, link(one.client, some, one.lease_s, finding)) for some in keys]
+
+    async def _live(self) -> None:
+        one, crew = self._settings, self._crew()
         for group in crew:
             group.taker = asyncio.create_task(self._take(group), name="tickwheel-take")
         log.info("ready; %s takes from %s", one.name, ", ".join(one.handlers))
@@ -198,6 +207,62 @@ class Worker(WorkerBase):
         """Waits at most so long for the end of the loop that takes. Returns whether it has ended."""
         await asyncio.wait([group.taker], timeout=seconds)
         return group.taker.done()
+
+    # One job after the other
+
+    async def run_ready(self, raise_errors: bool = False, limit: int = LIMIT) -> Counts:
+        """For tests: calls the handlers for the tasks that are ready, one after the other, until a take finds
+        none, or until stop(); see tickwheel.Worker.run_ready(). If it is cancelled, the worker gives up, and
+        ends before."""
+        before = self._counts
+        self._begin_ready(limit)
+        life = asyncio.create_task(self._live_ready(raise_errors, limit), name="tickwheel")
+        try:
+            await self._through(life)
+        finally:
+            self._started = self._stopping = self._given_up = False
+            self._patient, self._error = True, None
+        return self._counts_since(before)
+
+    async def _live_ready(self, raise_errors: bool, limit: int) -> None:
+        crew = self._crew()
+        try:
+            for number in range(limit + 1):
+                found = await self._take_ready(crew)
+                if found is None:
+                    break
+                group, job = found
+                if number == limit:
+                    self._counts = _errors.added(self._counts, await self._settle(group, job, BACK))
+                    raise RuntimeError(_errors.endless(limit, job))
+                await self._work(group, job)
+                if self._error is not None:
+                    raise self._error
+                self._raise_failure(job, raise_errors)
+        finally:
+            while self._beats:
+                await asyncio.wait(self._beats)
+            for group in crew:
+                await group.link.close()
+
+    async def _take_ready(self, crew: List[Group]) -> Optional[Tuple[Group, Job]]:
+        """Takes a task that is ready. Returns None if there is none, or after stop()."""
+        one = self._settings
+        for group in crew:
+            if self._stopping:
+                break
+            try:
+                if group.link.caller is None:
+                    await group.link.open()
+                raw = await group.link.take(take_words(one.lease_ms, 1, None, one.name, group.keys))
+            except Exception as error:
+                raise _errors.fatal("TW.TAKE", group.keys, error) from error
+            group.taker = asyncio.get_running_loop().create_future()
+            group.taker.set_result(None)
+            for job in _tasks.jobs(raw):
+                self._attend(group, job)
+                return group, job
+        return None
 
     # Taking
 
@@ -250,12 +315,16 @@ class Worker(WorkerBase):
         """Starts a task of asyncio for each job."""
         self._places.begin(len(taken), unused)
         for job in taken:
-            job._worker, job._group = self, group
-            job._touch_at = time.monotonic() + self._settings.lease_s / 3
+            self._attend(group, job)
             task = asyncio.create_task(self._work(group, job), name=f"tickwheel-job-{job.id}")
             self._tasks.add(task)
             task.add_done_callback(self._done)
         self._wake()
+
+    def _attend(self, group: Group, job: Job) -> None:
+        """Sets the time of a job's first heartbeat."""
+        job._worker, job._group = self, group
+        job._touch_at = time.monotonic() + self._settings.lease_s / 3
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -303,7 +372,7 @@ class Worker(WorkerBase):
             await asyncio.wait([call], timeout=PATIENCE)  # A handler may refuse to end.
         if late:
             log.warning("%r: its time limit is over", job)
-            return _errors.expired(limit_s)
+            return self._failed(job, _errors.expired(limit_s))
         if not call.done() or call.cancelled():
             if self._given_up:
                 await self._rests(group, PATIENCE)
@@ -338,7 +407,7 @@ class Worker(WorkerBase):
             try:
                 return await group.link.call(words), unsure
             except Exception as error:  # pylint: disable=broad-except
-                if not _errors.passes(error, self._settings.cluster):
+                if not self._passes(error):
                     raise
                 log.warning("%r: %s; tries again", job, _errors.described(error))
                 unsure |= _errors.code(error) == _errors.LOST
@@ -395,7 +464,7 @@ class Worker(WorkerBase):
         except Exception as error:  # pylint: disable=broad-except
             kept = True  # Only the server's word ends a lease: after its downtime leases begin anew.
             job._touch_at = time.monotonic() + min(one.again_s, 1.0)
-            if not _errors.passes(error, one.cluster):
+            if not self._passes(error):
                 return self._fail(_errors.fatal("TW.TOUCH", [job.queue], error))
             if self._news.has(_errors.described(error)):
                 log.warning("heartbeat of %r: %s", job, _errors.described(error))
