@@ -235,6 +235,12 @@ export class Worker<B extends boolean = false> extends EventEmitter {
     /** Works until stop(), giveUp() or a signal. Rejects with a WorkerError that says what to do, when
      * the handlers that run have ended. */
     run(options?: { signals?: readonly NodeJS.Signals[] }): Promise<Counts>;
+    /** For tests: calls the handlers for the tasks that are ready, one after the other, until a take finds none. A
+     * task that waits stays, unless Queue.promote() lets it be ready. Resolves to the counts of this call, and may
+     * be called again. With `throwErrors` it rejects with the first error of a handler that is neither a Retry, a
+     * Back nor a Dead, when the attempt has failed. Rejects with an Error if a task is ready after `limit` attempts
+     * (default: 1000), and with a WorkerError if a call to the server fails: none is repeated. */
+    runReady(options?: { throwErrors?: boolean; limit?: number }): Promise<Counts>;
     /** Takes no more, and waits for the handlers that run. */
     stop(): Promise<Counts>;
     /** Tells the handlers to end. A second later it gives back the tasks whose handlers still run. */

@@ -28,8 +28,10 @@ function failure(error) {
     return text.length ? [...words, "ERROR", text] : words;
 }
 
-/** One attempt of a task: the handler's work, the heartbeat meanwhile, and the command that ends it. */
+/** One attempt of a task: the handler's work, the heartbeat meanwhile, and the command that ends it. `failure`,
+ * as { error }, is an error of the handler that was not meant for the worker. */
 class Attempt {
+    failure = null;
     #crew;
     #loop;
     #abandon;
@@ -168,6 +170,7 @@ class Attempt {
     async #fail(error) {
         const told = await this.#tell("TW.NACK", ...failure(error));
         if (!told || (told.reply === null && !told.again)) return this.#letGo();
+        if (!(error instanceof Retry || error instanceof Dead)) this.failure = { error };
         const dead = told.reply === 0;
         if (dead) this.#crew.emit("dead", this.job, error);
         else this.#crew.emit("failed", this.job, error, told.reply === null ? null : new Date(told.reply));

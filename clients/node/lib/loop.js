@@ -57,6 +57,23 @@ class Loop {
         }
     }
 
+    /** Takes one task that is ready, without a wait, and a place for it. Returns undefined if there is none. */
+    async takeOne() {
+        const held = await this.places.hold(1), row = held ? await this.#takeReady() : undefined;
+        this.places.begin(row ? 1 : 0, row ? 0 : held);
+        return row;
+    }
+
+    async #takeReady() {
+        for (;;) {
+            try {
+                return (await this.#take(1, 0))[0];
+            } catch (error) {
+                await this.#recover(this.#taker, error, new Waits(), this.#crew.over);
+            }
+        }
+    }
+
     async #tryTake(count, block, waits) {
         const { stopping } = this.#crew;
         try {

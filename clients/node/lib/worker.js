@@ -4,6 +4,7 @@ const { EventEmitter, setMaxListeners } = require("events");
 const os = require("os");
 const { Attempt } = require("./attempt");
 const check = require("./check");
+const { WorkerError } = require("./errors");
 const { Loop } = require("./loop");
 const { Places } = require("./places");
 const { serversOf } = require("./servers");
@@ -13,6 +14,7 @@ const LONGEST_LEASE = 2 ** 32 - 1; // ms, of TW.TAKE
 const LONGEST_TIMER = 2 ** 31 - 1; // ms, of setTimeout
 const NAME_BYTES = 255;
 const LAST_MS = 1000; // for handlers to end after they were told that the worker ends
+const LIMIT = 1000, MOST_ATTEMPTS = 2 ** 31 - 1; // the attempts of a runReady()
 const OPTIONS = ["name", "lease", "jobs", "grace", "block", "timeout", "buffers", "nodeAddressMap"];
 
 function settingsOf(options) {
@@ -39,18 +41,26 @@ class Worker extends EventEmitter {
     #settings;
     #tasks = new Map(); // by queue: { handler, jobs }
     #counts = { done: 0, failed: 0, died: 0, back: 0, notYours: 0 };
-    #loops = [];
     #running = new Map(); // attempts, each with a promise of its end
-    #stopping = new AbortController(); // take no more
-    #aborting = false; // the running work is given up
-    #over = new AbortController(); // send no more
-    #ended = null; // a promise of run()'s result
+    #loops;
+    #stopping; // take no more
+    #aborting; // the running work is given up
+    #over; // send no more
+    #ended; // a promise of the end of run(), or of runReady()
+    #patient; // a call that failed is repeated
 
     constructor(client, options = {}) {
         super();
-        setMaxListeners(0, this.#stopping.signal, this.#over.signal); // One for each job that waits.
+        this.#renew();
         this.#settings = settingsOf(options);
         this.#servers = serversOf(client, options.nodeAddressMap);
+    }
+
+    /** Lets the worker be one that has not run. */
+    #renew() {
+        [this.#loops, this.#aborting, this.#ended, this.#patient] = [[], false, null, true];
+        [this.#stopping, this.#over] = [new AbortController(), new AbortController()];
+        setMaxListeners(0, this.#stopping.signal, this.#over.signal); // One for each job that waits.
     }
 
     get counts() {
@@ -80,14 +90,33 @@ class Worker extends EventEmitter {
     /** Works until stop() or a signal. Returns the counts, or fails with the error that ended the worker. */
     async run(options = {}) {
         const { signals = ["SIGTERM", "SIGINT"] } = check.options(options, ["signals"]);
-        if (this.#ended) throw new Error("the worker runs already, or has run: make another one");
-        if (this.#tasks.size === 0) throw new Error("the worker has no queue: call task() first");
+        this.#checkNew();
         const onSignal = () => (this.#stopping.signal.aborted ? this.#giveUp() : this.#halt());
         for (const signal of signals) process.on(signal, onSignal);
-        this.#ended = this.#work().finally(() => {
+        this.#ended = this.#work((crew) => this.#all(crew)).finally(() => {
             for (const signal of signals) process.off(signal, onSignal);
         });
         return this.#ended;
+    }
+
+    /** For tests: calls the handlers for the tasks that are ready, one after the other, until a take finds
+     * none. Returns the counts of this call. No call to the server is repeated. */
+    async runReady(options = {}) {
+        const { throwErrors = false, limit = LIMIT } = check.options(options, ["throwErrors", "limit"]);
+        check.yesNo("throwErrors", throwErrors);
+        check.integer("limit", limit, 1, MOST_ATTEMPTS);
+        this.#checkNew();
+        const before = this.counts;
+        this.#patient = false;
+        const work = (crew) => this.#allReady(crew, throwErrors, limit);
+        this.#ended = this.#work(work).finally(() => this.#renew());
+        const after = await this.#ended;
+        return Object.fromEntries(Object.keys(after).map((name) => [name, after[name] - before[name]]));
+    }
+
+    #checkNew() {
+        if (this.#ended) throw new Error("the worker runs already, or has run: make another one");
+        if (this.#tasks.size === 0) throw new Error("the worker has no queue: call task() first");
     }
 
     /** Takes no more tasks, and waits until the handlers that run have ended. Returns the counts. */
@@ -134,15 +163,16 @@ class Worker extends EventEmitter {
 
     // The whole
 
-    async #work() {
+    /** Makes the loops, lets them do `work`, and closes them. */
+    async #work(work) {
         const failures = [];
-        const fail = (error) => {
+        const crew = this.#makeCrew((error) => {
             failures.push(error);
             this.#halt();
-        };
+        });
         try {
-            this.#loops = this.#makeLoops(fail);
-            await this.#all(fail);
+            this.#loops = this.#groups().map(([group, settings]) => new Loop(crew, group, settings));
+            await work(crew);
         } finally {
             this.#over.abort();
             for (const loop of this.#loops) {
@@ -156,12 +186,37 @@ class Worker extends EventEmitter {
 
     /** Works until all loops and all handlers have ended. An error of one of them stops the others as stop()
      * does. */
-    async #all(fail) {
-        await Promise.all(this.#loops.map((loop) => loop.run().catch(fail)));
+    async #all(crew) {
+        await Promise.all(this.#loops.map((loop) => loop.run().catch(crew.fail)));
         await Promise.all(this.#running.values());
     }
 
-    #makeLoops(fail) {
+    /** Works on the tasks that are ready, one after the other. The task behind the last attempt goes back. */
+    async #allReady(crew, throwErrors, limit) {
+        for (let left = limit; ; left--) {
+            const [loop, row] = await this.#takeOne();
+            if (!row) return;
+            if (left === 0) this.#halt();
+            const attempt = this.#took(crew, loop, row);
+            await this.#running.get(attempt);
+            if (left === 0) {
+                throw new Error(`${limit} attempts were made, and '${attempt.job.id}' is ready: raise limit, ` +
+                    "unless its handler puts it, or gives it back, for now each time");
+            }
+            if (throwErrors && attempt.failure) throw attempt.failure.error;
+        }
+    }
+
+    /** Returns the first loop that finds a ready task, and the task. */
+    async #takeOne() {
+        for (const loop of this.#loops) {
+            const row = await loop.takeOne();
+            if (row) return [loop, row];
+        }
+        return [];
+    }
+
+    #makeCrew(fail) {
         const crew = {
             fail,
             servers: this.#servers,
@@ -172,7 +227,7 @@ class Worker extends EventEmitter {
             took: (loop, row) => this.#took(crew, loop, row),
             trouble: (error, wait) => this.#trouble(error, wait),
         };
-        return this.#groups().map(([group, settings]) => new Loop(crew, group, settings));
+        return crew;
     }
 
     /** Returns the groups of queues that a loop each takes from, with the settings of the loop. A queue
@@ -204,9 +259,11 @@ class Worker extends EventEmitter {
             this.#running.delete(attempt);
             loop.places.end();
         }));
+        return attempt;
     }
 
     #trouble(error, wait) {
+        if (!this.#patient) throw new WorkerError(error.message, { cause: error });
         if (this.emit("trouble", error, wait)) return;
         const text = `${error.message}; the worker tries again in ${Math.round(wait)} ms`;
         process.emitWarning(text, "TickwheelWarning");

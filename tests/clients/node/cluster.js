@@ -49,6 +49,11 @@ async function main() {
     await farEnded;
     assert.equal(counted, 1);
 
+    const ready = new Worker(cluster, { jobs: 1 });
+    for (const { key } of queues) ready.task(key, () => {});
+    for (const queue of queues) await queue.put("a", "x");
+    assert.equal((await ready.runReady()).done, SLOTS);
+
     // Fewer places than slots, so that the loops take turns.
     const worker = new Worker(cluster, { jobs: 2, block: 200, timeout: 1000 });
     worker.on("trouble", () => {});

@@ -67,6 +67,7 @@ async function workers() {
     new Worker(sentinelPrimary(() => client, { name: "m", sentinels: [{ host: "a", port: 1 }] }));
     new tickwheel.Worker(async () => client);
     const counts: Counts = await worker.run({ signals: ["SIGTERM"] });
+    const ready: Counts = await worker.runReady({ throwErrors: true, limit: 5 });
     const error = new WorkerError("w");
 
     // @ts-expect-error: the name of the option is jobs
@@ -77,7 +78,9 @@ async function workers() {
     new Retry("5s");
     // @ts-expect-error: there is no such event
     worker.on("completed", () => {});
-    return [counts, error.cause];
+    // @ts-expect-error: the option is throwErrors
+    worker.runReady({ raiseErrors: true });
+    return [counts, ready, error.cause];
 }
 
 export { queues, workers };

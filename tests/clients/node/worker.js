@@ -309,6 +309,125 @@ test("a worker runs once", async () => {
     assert.throws(() => worker.task("other", () => {}), /call task\('other'\) before run/);
 });
 
+// Ready tasks alone, for tests
+
+const LATER = { delay: FAR, backoff: { first: FAR, factor: 1, max: FAR } };
+
+test("ready tasks are done in their order, and promote skips a delay and each backoff", async () => {
+    const queue = fresh(), seen = [], events = [];
+    const worker = new Worker(client).task(queue.key, async (job) => {
+        seen.push([job.id, job.attempt]);
+        if (job.id === "a") await queue.put("b", "x");
+        if (job.id === "z" && job.attempt === 1) throw new Error("away");
+    });
+    for (const name of ["done", "failed"]) worker.on(name, (job) => events.push([name, job.id]));
+    await queue.put("a", "x");
+    await queue.put("z", "x", LATER);
+    assert.deepEqual(await worker.runReady(), { ...NOTHING, done: 2 });
+    assert.deepEqual(await worker.runReady(), NOTHING);
+    for (const counts of [{ failed: 1 }, { done: 1 }]) {
+        assert.equal(await queue.promote("z"), true);
+        assert.deepEqual(await worker.runReady(), { ...NOTHING, ...counts });
+    }
+    assert.deepEqual(seen, [["a", 1], ["b", 1], ["z", 1], ["z", 2]]);
+    assert.deepEqual(events, [["done", "a"], ["done", "b"], ["failed", "z"], ["done", "z"]]);
+    assert.deepEqual([worker.counts, await queue.count()], [{ ...NOTHING, done: 3, failed: 1 }, 0]);
+});
+
+test("runReady() throws the errors of handlers if asked, but none that is for the worker", async () => {
+    const queue = fresh(), gone = new Error("gone");
+    const throws = { back: new Back(FAR), retry: new Retry(FAR, "busy"), dead: new Dead("no use"),
+        last: new TypeError("away"), next: gone };
+    const worker = new Worker(client).task(queue.key, (job) => {
+        throw throws[job.id];
+    });
+    for (const id of Object.keys(throws)) {
+        await queue.put(id, "x", { ...LATER, delay: 0, tries: id === "last" ? 1 : 2 });
+    }
+    await assert.rejects(worker.runReady({ throwErrors: true }), throws.last);
+    assert.deepEqual(worker.counts, { ...NOTHING, failed: 3, died: 2, back: 1 });
+    assert.deepEqual(await worker.runReady(), { ...NOTHING, failed: 1 });
+    assert.deepEqual((await queue.dead()).map(({ id, error }) => [id, error]),
+        [["dead", "no use"], ["last", "TypeError: away"]]);
+    assert.equal(await queue.replay("last"), true);
+    assert.deepEqual(await worker.runReady(), { ...NOTHING, failed: 1, died: 1 });
+});
+
+test("periods of a series, missed ones and those that are too late", async () => {
+    const queue = fresh(), seen = [], begin = 4e12;
+    const worker = new Worker(client).task(queue.key, ({ due, missedPeriods }) => {
+        seen.push([due.getTime(), missedPeriods]);
+    });
+    await queue.put("a", "x", { at: begin, every: FAR, times: 2 });
+    while (await queue.promoteAll()) assert.deepEqual(await worker.runReady(), { ...NOTHING, done: 1 });
+    assert.deepEqual([seen, await queue.count()], [[[begin, 0], [begin + FAR, 0]], 0]);
+    await queue.put("b", "x", { at: Date.now() - 2.5 * FAR, every: FAR });
+    await queue.put("c", "x", { at: Date.now() - FAR, maxLate: 60000 });
+    assert.deepEqual(await worker.runReady(), { ...NOTHING, done: 1 });
+    assert.deepEqual([seen[2][1], await queue.get("c")], [2, null]);
+});
+
+test("a handler that makes its task ready each time ends at the limit", async () => {
+    const queue = fresh();
+    let calls = 0;
+    const worker = new Worker(client).task(queue.key, (job) => {
+        calls++;
+        if (job.id === "a") throw new Back(0);
+    });
+    await queue.put("a", "x");
+    await assert.rejects(worker.runReady({ limit: 5 }), /5 attempts were made, and 'a' is ready: raise limit/);
+    assert.deepEqual([calls, worker.counts], [5, { ...NOTHING, back: 6 }]);
+    const { state, attempt } = await queue.get("a");
+    assert.deepEqual([state, attempt], ["ready", 0]);
+    await queue.cancel("a");
+    for (let i = 0; i < 5; i++) await queue.put(`${i}`, "x");
+    assert.deepEqual(await worker.runReady({ limit: 5 }), { ...NOTHING, done: 5 });
+    await assert.rejects(worker.runReady({ limit: 0 }), /limit is 0: expected an integer from 1 to 2147483647/);
+    await assert.rejects(worker.runReady({ throwErrors: 1 }), /throwErrors is 1: expected true or false/);
+    await assert.rejects(worker.runReady({ raiseErrors: true }), /there is no option 'raiseErrors'/);
+    await assert.rejects(new Worker(client).runReady(), /the worker has no queue/);
+});
+
+test("stop() ends one runReady(), heartbeats go on in it, and run() is possible afterwards", async () => {
+    const queue = fresh(), seen = [], options = { lease: 300, grace: 0 };
+    const heard = () => process.listenerCount("SIGTERM"), before = heard();
+    const worker = new Worker(client, options).task(queue.key, async (job) => {
+        seen.push(job.id, heard());
+        if (job.id === "stops") worker.stop();
+        if (job.id !== "cancelled") return;
+        await queue.cancel(job.id);
+        await aborted(job.signal);
+        throw job.signal.reason;
+    }).task(`${queue.key}2`, () => seen.push("other"), { jobs: 1 });
+    for (const id of ["stops", "cancelled"]) await queue.put(id, "x");
+    await new Queue(client, `${queue.key}2`).put("c", "x");
+    const first = worker.runReady();
+    await assert.rejects(worker.runReady(), /the worker runs already/);
+    assert.deepEqual(await first, { ...NOTHING, done: 2 });
+    assert.deepEqual(await worker.runReady({ throwErrors: true }), { ...NOTHING, notYours: 1 });
+    const ended = worker.run(NO_SIGNALS);
+    await queue.put("last", "x");
+    await events(worker, "done");
+    assert.deepEqual(await worker.stop(), await ended);
+    assert.deepEqual(seen, ["other", "stops", before, "cancelled", before, "last", before]);
+    await assert.rejects(worker.runReady(), /the worker runs already, or has run/);
+});
+
+test("runReady() repeats no call", async () => {
+    const queue = fresh(), away = createClient({ url: "redis://127.0.0.1:1" });
+    await assert.rejects(new Worker(away).task(queue.key, () => {}).runReady(),
+        (error) => error instanceof WorkerError && /ECONNREFUSED/.test(error.message) && !!error.cause);
+    const worker = new Worker(client).task(queue.key, async () => {
+        await client.set(queue.key, "a string");
+        throw new Error("of the handler");
+    });
+    await queue.put("a", "x");
+    await assert.rejects(worker.runReady({ throwErrors: true }), /^WorkerError: WRONGTYPE/);
+    await assert.rejects(worker.runReady(), /^WorkerError: WRONGTYPE/);
+    await client.del(queue.key);
+    assert.deepEqual(await worker.runReady(), NOTHING);
+});
+
 test("signals are heard while the worker runs, and no longer", async () => {
     const queue = fresh(), worker = new Worker(client).task(queue.key, () => {});
     const before = process.listenerCount("SIGTERM"), ended = worker.run();
