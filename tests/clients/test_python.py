@@ -607,21 +607,30 @@ def test_a_time_limit_and_the_end_of_the_grace(crew, work, monkeypatch):
     go.set()
 
 
-def test_a_time_limit_that_cannot_be_told_and_the_end_of_the_grace(crew, work, monkeypatch):
+@pytest.fixture
+def failing(monkeypatch):
+    """Lets a command of a worker that has started fail. Returns the list of these calls."""
+    def one(worker, command, error):
+        link, calls = worker._groups[0].link, []
+        call = link.call
+
+        def fail(words):
+            if words[0] == command:
+                calls.append(words)
+                raise error
+            return call(words)
+
+        monkeypatch.setattr(link, "call", fail)
+        return calls
+    return one
+
+
+def test_a_time_limit_that_cannot_be_told_and_the_end_of_the_grace(crew, work, failing):
     """A bug: the worker tried to tell it for ever, if the handler had returned."""
-    worker, answers = crew(jobs=1, lease=10**6, grace=0.05), []
+    worker = crew(jobs=1, lease=10**6, grace=0.05)
     worker.add(lambda job: job.wait(PATIENCE), work.key, timeout=SOON_S)
     worker.start()
-    link = worker._groups[0].link
-    call = link.call
-
-    def failing(words):
-        if words[0] == "TW.NACK":
-            answers.append(words)
-            raise OSError("away")
-        return call(words)
-
-    monkeypatch.setattr(link, "call", failing)
+    answers = failing(worker, "TW.NACK", OSError("away"))
     work.put("a", "x")
     wait_until(lambda: answers and not worker._running)
     worker.stop()
@@ -647,22 +656,13 @@ def test_a_time_limit_begins_with_the_handler(crew, work, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [OSError("away"), ZeroDivisionError("away")], ids=["for a while", "for good"])
-def test_heartbeats_that_fail_are_told_once(crew, work, messages, monkeypatch, error):
+def test_heartbeats_that_fail_are_told_once(crew, work, messages, failing, error):
     """A bug: the log got a line for each of them, ten a second."""
-    worker, beats = crew(jobs=1, lease=60), []
+    worker = crew(jobs=1, lease=60)
     worker._settings.lease_s = 0.3  # A heartbeat each 0.1 s. The lease lasts.
     worker.add(lambda job: wait_until(lambda: len(beats) >= 5), work.key)
     worker.start()
-    link = worker._groups[0].link
-    call = link.call
-
-    def failing(words):
-        if words[0] == "TW.TOUCH":
-            beats.append(words)
-            raise error
-        return call(words)
-
-    monkeypatch.setattr(link, "call", failing)
+    beats = failing(worker, "TW.TOUCH", error)
     work.put("a", "x")
     wait_until(lambda: worker.counts == Counts(done=1))
     worker.stop()
