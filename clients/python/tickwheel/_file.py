@@ -56,6 +56,14 @@ NEXT_PLACE = """
         AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)
         AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"""
 
+TAKE = "INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, ?, ?, ?)"
+
+# Whether a take that has just looked into a queue goes on there.
+MORE = """
+    SELECT 1 FROM tw_task INDEXED BY tw_order, tw_clock WHERE queue = ? AND dead_ms IS NULL AND replaced = 0
+        AND run = 0 AND place_ms <= clock
+        AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0) LIMIT 1"""
+
 # The tasks that a promote of all may change.
 WAITING = f"""
     SELECT id FROM tw_look WHERE queue = ? AND dead_ms IS NULL AND (state = 'waiting' OR {OVER})
@@ -454,15 +462,17 @@ class File:
     def take(self, name: str, keys: Sequence[str], worker: str, lease_ms: int, count: int) -> List[Any]:
         """Takes tasks of these queues, those of the first one first, as takes of this random name. After an
         error the same name finds what was taken. A take that finds none may have passed over a thousand that
-        were too late: place_ms() tells whether to go on."""
+        were too late: place_ms() tells whether to go on. It takes nothing from the queues behind that one."""
         found: List[Any] = []
+        goes_on = True
         with self.transaction() as db:
             for number, key in enumerate(keys):
                 take, left = f"{name} {number}", min(count, MOST) - len(found)
                 if left == 0:
                     break
-                db.execute("INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, ?, ?, ?)",
-                           (key, take, worker, lease_ms, left))
+                goes_on = goes_on and (number == 0 or not self._rows(MORE, keys[number - 1]))
+                if goes_on:
+                    db.execute(TAKE, (key, take, worker, lease_ms, left))
                 found += self._rows("SELECT queue, id, token, due_ms, attempt, payload, missed_periods"
                                     " FROM tw_taken WHERE take = ?", take)
         return [[*row[:5], [b"" if row[5] is None else blob(row[5])], row[6]] for row in found]
