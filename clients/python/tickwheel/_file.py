@@ -64,6 +64,14 @@ MORE = """
         AND run = 0 AND place_ms <= clock
         AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0) LIMIT 1"""
 
+TAKE = "INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, ?, ?, ?)"
+
+# Whether a take that has just looked into a queue goes on there.
+MORE = """
+    SELECT 1 FROM tw_task INDEXED BY tw_order, tw_clock WHERE queue = ? AND dead_ms IS NULL AND replaced = 0
+        AND run = 0 AND place_ms <= clock
+        AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0) LIMIT 1"""
+
 # The tasks that a promote of all may change.
 WAITING = f"""
     SELECT id FROM tw_look WHERE queue = ? AND dead_ms IS NULL AND (state = 'waiting' OR {OVER})
@@ -228,6 +236,7 @@ class File:
                                         "the old -wal and -shm have been moved with the file, or removed")
 
     def _is_empty(self, end: str) -> bool:
+        """Asks for the times too (place_of), but only while the file is opened."""
         try:
             return os.path.getsize(self.path + end) == 0
         except (FileNotFoundError, NotADirectoryError):
@@ -380,10 +389,11 @@ class File:
         return 1 + int(found[0][0]) if found else 0
 
     def _move(self, key: str, id: Any, how: str, ms: int, condition: Optional[str] = None) -> Optional[int]:
-        if not self._rows("SELECT 1 FROM tw_task WHERE queue = ? AND id = ?", key, named(id)):
+        name = named(id)
+        if not self._rows("SELECT 1 FROM tw_task WHERE queue = ? AND id = ?", key, name):
             return None
         return len(self._rows("INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?, ?, ?, ?)"
-                              " RETURNING id", key, encoded(id), time_of([how, ms]), condition))
+                              " RETURNING id", key, name, time_of([how, ms]), condition))
 
     def _told(self, key: str, id: bytes) -> Optional[Dict[str, Any]]:
         at = self._cursor(TASK, key, id)
@@ -501,7 +511,8 @@ class File:
         return end
 
     def _nack(self, key: str, id: Any, token: str, *words: Any) -> Optional[int]:
-        """Returns 0 if the task, or its period, is dead now; None if the token is no good."""
+        """Returns the next time of the task; 0 if it, or its period, is dead now; None if the token is no
+        good."""
         row: Dict[str, Any] = {"queue": key, "id": encoded(id), "token": token, "how": "failed"}
         rest = iter(words)
         for word in rest:
@@ -517,7 +528,10 @@ class File:
                           row["how"], key, row["id"])
         if not self._insert("tw_nack", row):
             return None
-        return 0 if row["how"] != "back" and last[0][0] else 1
+        if row["how"] != "back" and last[0][0]:
+            return 0
+        found = self._rows("SELECT next_ms FROM tw_task WHERE queue = ? AND id = ?", key, row["id"])
+        return max(1, int(found[0][0]))
 
 
 class Within(File):
@@ -577,11 +591,13 @@ class FileLink:
         self.name = secrets.token_hex(16)
 
     def take(self, words: Sequence[Any]) -> List[Any]:
-        """Does TW.TAKE: waits for at most BLOCK ms until there are tasks, or for unblock()."""
+        """Does TW.TAKE: waits for at most BLOCK ms until there are tasks, or for unblock(); 0 is without an
+        end."""
         last = 2 + int(words[1])
         keys = [text(key) for key in words[2:last]]
         given = dict(zip(words[last::2], words[last + 1::2]))
-        end, seen, place_ms = time.monotonic() + int(given.get("BLOCK", 0)) / 1000, None, 0.0
+        block_ms, seen, place_ms = int(given.get("BLOCK", -1)), None, 0.0
+        end = time.monotonic() + block_ms / 1000 if block_ms else float("inf")
         while not self.stopped.is_set():
             version, looked = self.file.version(), seen is not None
             if version != seen and looked:
