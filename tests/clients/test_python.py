@@ -5,8 +5,10 @@ import asyncio
 import contextlib
 import gc
 import importlib.util
+import json
 import logging
 import os
+import random
 import re
 import shutil
 import signal
@@ -181,10 +183,118 @@ def test_promote_and_pause(work):
     assert work.pause() is True and work.pause() is False and work.resume() is True and work.resume() is False
 
 
+def test_waiting_tasks_in_their_order(work):
+    for number in (3, 0, 2, 1):
+        work.put(f"t{number}", "x", at=4e9 + number // 2)
+    work.put("ready", "x", at=1)
+    rows = [("t0", 4e9, 4e9), ("t1", 4e9, 4e9), ("t3", 4e9 + 1, 4e9 + 1), ("t2", 4e9 + 1, 4e9 + 1)]
+    for count in (1, 2, 3, 10000):
+        assert [*work.range(count=count)] == rows and [*work.range(last=4e9, count=count)] == rows[:2]
+        assert [*work.range(4e9 + 1, count=count)] == rows[2:]
+        assert [*work.range(datetime.fromtimestamp(4e9, timezone.utc), 4e9, count)] == rows[:2]
+    assert [*work.range(4e9 + 2)] == [*work.range(last=5)] == []
+    with pytest.raises(ValueError, match="first is -1"):
+        next(work.range(-1))
+    assert [row[:1] for row in work.client.execute_command("TW.RANGE", work.key, "-", "+")] != []
+
+
+def test_a_forecast_of_tasks(work):
+    assert work.forecast() == [0] * 60
+    for delay, id in ((500, "a"), (1500, "b"), (1700, "c"), (99999, "d"), (0, "ready")):
+        work.put(id, "x", delay=delay)
+    assert work.forecast(1000, 3) == [1, 2, 0] and work.forecast(timedelta(seconds=1000), 1) == [1]
+    assert sum(work.client.execute_command("TW.FORECAST", work.key)) == 0
+
+
+def test_the_counts_of_a_queue(work):
+    assert work.stats() is None
+    work.pause()
+    assert work.stats().paused is True and work.stats().tasks == 0
+    work.resume()
+    kill(work, "dead")
+    work.put("waiting", "x", at=4e9)
+    work.put("leased", "x", at=1)
+    ready(work, "leased")
+    take(work)
+    work.put("ready", "x", at=1)
+    ready(work, "ready")
+    stats = work.stats()
+    assert (stats.tasks, stats.waiting, stats.ready, stats.leased, stats.dead) == (3, 1, 1, 1, 1)
+    assert (stats.paused, stats.next) == (False, 4e9) and 0 <= stats.oldest_ready < 600
+    events = (stats.taken, stats.failed, stats.died, stats.done, stats.delivered)
+    in_a_file = isinstance(work.client, tickwheel.File)
+    assert events == ((None,) * 5 if in_a_file else (2, 1, 1, 0, 0))
+    assert (stats.routes, stats.held, stats.late) == ((None,) * 3 if in_a_file else (1, 0, 0))
+    assert (stats.bytes is None) == in_a_file
+
+
+@at_server
+def test_a_task_with_a_target(common, work):
+    raw, stream, line = client_of(common), work.key + ":stream", work.key + ":list"
+    entry = {"order": 42, b"who": "ann", "what": b"\xff"}
+    assert work.send(stream, "a", entry, at=4e9, maxlen=9, tries=2) == "a"
+    task = work.get("a")
+    assert (task.kind, task.target, task.maxlen, task.payload[:2]) == ("stream", stream, 9, (b"order", b"42"))
+    assert work.send(stream, "a", {"order": 43}, condition="nx") is None and work.move("a", delay=0)
+    wait_until(lambda: raw.xlen(stream) == 1)
+    [(_, fields)] = raw.xrange(stream)
+    names = b"tw.id", b"order", b"who", b"what"
+    assert [fields[name] for name in names] == [b"a", b"42", b"ann", b"\xff"]
+    for id, kind, payload in (("b", "list", "first"), ("c", "list", 2), ("d", "list left", b"\xff")):
+        assert work.send(line, id, payload, kind=kind) == id
+        wait_until(lambda: work.get(id) is None)
+    assert raw.lrange(line, 0, -1) == [b"\xff", b"first", b"2"]
+    with client_of(common).pipeline() as pipe:
+        assert work.on(pipe).send(line, "e", "x", kind="list", delay=60) is pipe and pipe.execute() == [b"e"]
+    raw.connection_pool.disconnect()
+
+
+@in_file
+@pytest.mark.parametrize("seed", range(3))
+def test_a_forecast_of_a_file_is_that_of_the_command(work, seed):
+    """A step is 1000 s, and each time lies in the middle of one. So the two may look one after the other."""
+    rng, middle = random.Random(seed), int(time.time()) + 500
+    db = sqlite3.connect(work.client.path)
+    mine = work.on(db)
+    for number in range(200):
+        series = {"every": rng.choice([1000, 2000, 7000]), "times": rng.choice([None, 1, 2, 9]),
+                  "missed": rng.choice(["burst", "skip", "coalesce"])} if rng.random() < 0.7 else {}
+        id = mine.put(f"t{number}", "x", at=middle + 1000 * rng.randrange(-20, 25), **series)
+        if rng.random() < 0.5:  # A retry, or a task that was given back.
+            next_ms, attempt = 1000 * (middle + 1000 * rng.randrange(25)), rng.randrange(3)
+            stands = rng.randrange(4) if attempt and series.get("missed") == "coalesce" else 0
+            db.execute("UPDATE tw_task SET next_ms = ?, place_ms = ?, attempt = ?, missed_periods = ?"
+                       " WHERE id = ?", (next_ms, next_ms, attempt, stands, id.encode()))
+    db.commit()
+    db.close()
+    told = subprocess.run([command()[0], "tasks", "--store", work.client.path, "--queue", work.key, "--json",
+                           "forecast", "--step", "1000s", "--steps", "20"], capture_output=True, text=True,
+                          timeout=PATIENCE, check=True)
+    assert work.forecast(1000, 20) == json.loads(told.stdout)["counts"]
+
+
+@in_file
+def test_looks_at_a_file_whose_clock_was_set_back(work):
+    """A task that was filed before that has a place behind its next time."""
+    for number in range(3):
+        work.put(f"t{number}", "x", at=4e9 + number)
+    db = sqlite3.connect(work.client.path)
+    db.execute("UPDATE tw_task SET place_ms = 6000000000000 WHERE id = CAST('t1' AS BLOB)")
+    db.execute("UPDATE tw_meta SET clock_ms = 6000000000000")
+    db.commit()
+    db.close()
+    for count in (1, 2, 3):
+        assert [id for id, *_ in work.range(count=count)] == ["t0", "t1", "t2"]
+    assert [id for id, *_ in work.range(4e9 + 1, 4e9 + 1)] == ["t1"]
+    assert work.forecast(3e9, 1) == [3]
+
+
 @in_file
 def test_calls_that_a_file_does_not_have(work):
-    with pytest.raises(NotImplementedError, match="TW.RANGE: a file has no such statement"):
-        work.client.execute_command("TW.RANGE", work.key, "-", "+")
+    with pytest.raises(NotImplementedError, match="TW.SEND: a file has no targets: put a task for workers, or"):
+        work.send("target", "a", {"x": 1})
+    with pytest.raises(NotImplementedError, match="TW.TOP: a file has no such statement"):
+        work.client.execute_command("TW.TOP")
     with pytest.raises(ValueError, match="payload has 2 values: expected one"):
         work.put("a", ["x", "y"])
 

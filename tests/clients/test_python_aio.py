@@ -82,7 +82,8 @@ async def test_the_calls_of_a_queue(place, tmp_path):
         assert task.payload == (b"x", *many) and task.due == 4e9 and await work.get("none") is None
         assert await work.move("a", delay=60) is True and await work.move("none", delay=1) is None
         assert await work.count() == 1 and (await work.next())[0] == "a"
-        assert [id async for id, *_ in work.scan("?")] == ["a"]
+        assert [id async for id, *_ in work.scan("?")] == [id async for id, *_ in work.range()] == ["a"]
+        assert await work.forecast(1000, 2) == [1, 0] and (await work.stats()).waiting == 1
         assert await work.pause() is True and await work.resume() is True
         assert await work.promote("a") is True and await work.promote_all() == 0
         assert await work.move("a", delay=0) is True
@@ -94,6 +95,12 @@ async def test_the_calls_of_a_queue(place, tmp_path):
         assert [one.id async for one in work.all_dead()] == ["a"]
         assert await work.replay("a", delay=60) is True and await work.replay_all() == 0
         assert await work.purge("a") is False and await work.purge_all() == 0 and await work.cancel("a") == [1]
+        assert await work.stats() is None and [row async for row in work.range()] == []
+        if here.in_file:
+            with pytest.raises(NotImplementedError, match="TW.SEND: a file has no targets"):
+                await work.send("t", "a", {"x": 1})
+        else:
+            assert await work.send(here.key + ":t", "a", {"x": 1}, delay=60) == "a" and await work.cancel("a")
         for call, said in bad_arguments(work):
             with pytest.raises((TypeError, ValueError)) as error:
                 await call()

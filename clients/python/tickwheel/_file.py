@@ -15,8 +15,9 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
 from urllib.parse import quote
 
+from ._forecast import Forecast
 from ._tasks import text
-from ._words import PAGE, Value, Words, encoded
+from ._words import MOST_MS, PAGE, Value, Words, encoded
 
 POLL_S = 0.01  # A change by others is seen after so long.
 COLUMNS = {"EVERY": "every_ms", "TIMES": "times", "MISSED": "missed", "MAXLATE": "max_late_ms",
@@ -24,12 +25,12 @@ COLUMNS = {"EVERY": "every_ms", "TIMES": "times", "MISSED": "missed", "MAXLATE":
 CONDITIONS = ("NX", "XX", "GT", "LT")
 EXTENSION = "tickwheel_sqlite"
 FORMAT = 1  # of the tables
-MOST = 1000  # tasks of a take
+MOST = 1000  # tasks of a take, or of a range that does not say how many
 MOST_ID = 1024  # bytes of an id, in each verb but a put
 MOST_MATCH = 255  # bytes of a pattern
-ELSEWHERE = "{}: a file has no such statement"
+NO_TARGETS = "a file has no targets: put a task for workers, or send this one in a server with the module"
 
-LOOKS = ("TW.GET", "TW.LEN", "TW.NEXT", "TW.SCAN", "TW.DEAD")
+LOOKS = ("TW.GET", "TW.LEN", "TW.NEXT", "TW.SCAN", "TW.RANGE", "TW.FORECAST", "TW.INFO", "TW.DEAD")
 
 # The process that has opened a file. SQLite cannot go on in a child of fork(), which does not hold its locks.
 opened: Dict[str, int] = {}
@@ -64,13 +65,16 @@ MORE = """
         AND run = 0 AND place_ms <= clock
         AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0) LIMIT 1"""
 
-TAKE = "INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, ?, ?, ?)"
+RANGE = """
+    SELECT id, due_ms, next_ms FROM tw_task INDEXED BY tw_order WHERE queue = :queue AND dead_ms IS NULL
+        AND replaced = 0 AND run = 0 AND place_ms <= :last AND next_ms BETWEEN :begin AND :end
+        AND ({0}, revision) > (:begin, :behind)
+    ORDER BY {0}, revision LIMIT :count"""
 
-# Whether a take that has just looked into a queue goes on there.
-MORE = """
-    SELECT 1 FROM tw_task INDEXED BY tw_order, tw_clock WHERE queue = ? AND dead_ms IS NULL AND replaced = 0
-        AND run = 0 AND place_ms <= clock
-        AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0) LIMIT 1"""
+# How many tasks are in each state, the first next time of them, and how long one has been ready.
+LOAD = """
+    SELECT state, count(*), min(next_ms), clock - min(place_ms) FROM tw_look, tw_clock WHERE queue = ?
+    GROUP BY state"""
 
 # The tasks that a promote of all may change.
 WAITING = f"""
@@ -208,7 +212,8 @@ class File:
             "TW.REPLAY": self._replay, "TW.PURGE": self._purge, "TW.ACK": self._ack, "TW.NACK": self._nack,
             "TW.PROMOTE": self._promote, "TW.PAUSE": lambda key: self._pause(key, 1),
             "TW.RESUME": lambda key: self._pause(key, 0),
-            "TW.TOUCH": self._touch}
+            "TW.TOUCH": self._touch, "TW.RANGE": self._range, "TW.FORECAST": self._forecast,
+            "TW.INFO": self._info}
         self._open()
 
     def _open(self) -> None:
@@ -305,7 +310,8 @@ class File:
         if name == "TW.TAKE":
             return FileLink(self).take(words)
         if name not in self._commands:
-            raise NotImplementedError(ELSEWHERE.format(name))
+            told = NO_TARGETS if name == "TW.SEND" else "a file has no such statement"
+            raise NotImplementedError(f"{name}: {told}")
         key = text(words[1]) if isinstance(words[1], bytes) else words[1]
         with self.transaction(name in LOOKS):
             return self._commands[name](key, *words[2:])
@@ -337,14 +343,14 @@ class File:
             self._check()
             yield db
 
-    def _cursor(self, statement: str, *values: Any) -> sqlite3.Cursor:
+    def _cursor(self, statement: str, *values: Any, **by_name: Any) -> sqlite3.Cursor:
         """Does a statement in a transaction. Rows are tuples, whatever rows the caller's connection makes."""
         cursor = self._db().cursor()
         cursor.row_factory = None
-        return cursor.execute(statement, values)
+        return cursor.execute(statement, by_name or values)
 
-    def _rows(self, statement: str, *values: Any) -> List[Any]:
-        return self._cursor(statement, *values).fetchall()
+    def _rows(self, statement: str, *values: Any, **by_name: Any) -> List[Any]:
+        return self._cursor(statement, *values, **by_name).fetchall()
 
     def _each(self, statement: str, ids: Sequence[bytes], *first: Any) -> int:
         """Does a statement for each of these ids. Returns how many tasks it has changed."""
@@ -411,10 +417,7 @@ class File:
         return int(self._rows("SELECT count(*) FROM tw_task WHERE queue = ? AND dead_ms IS NULL", key)[0][0])
 
     def _next(self, key: str) -> Optional[Tuple[bytes, int, int]]:
-        found: List[Tuple[bytes, int, int]] = self._rows(
-            "SELECT id, due_ms, next_ms FROM tw_task INDEXED BY tw_order WHERE queue = ? AND dead_ms IS NULL"
-            " AND replaced = 0 AND run = 0 AND next_ms > (SELECT clock FROM tw_clock)"
-            " ORDER BY place_ms, revision LIMIT 1", key)
+        found: List[Tuple[bytes, int, int]] = self._range(key, "-", "+", "COUNT", 1)
         return found[0] if found else None
 
     def _scan(self, key: str, cursor: int, _: str, count: int, *match: Any) -> Tuple[int, List[Any]]:
@@ -423,6 +426,39 @@ class File:
                            " ORDER BY revision LIMIT ?", key, int(cursor), int(count))
         last = found[-1][0] if len(found) == int(count) else 0
         return last, [row for _, *row in found if pattern.fullmatch(row[0])]
+
+    def _moment(self) -> Tuple[int, bool]:
+        """Returns the time, and whether the clock was set back. Then a waiting task may have a place in the
+        order that lies behind its next time; else both are the same."""
+        found: Tuple[int, int] = self._rows("SELECT clock, clock_ms > clock FROM tw_meta, tw_clock")[0]
+        return found[0], bool(found[1])
+
+    def _range(self, key: str, first: Any, last: Any, *words: Any) -> List[Any]:
+        given, (now, set_back) = dict(zip(words[::2], words[1::2])), self._moment()
+        begin = max(now + 1, 0 if first == "-" else int(first))
+        end = MOST_MS if last == "+" else int(last)
+        after = self._rows("SELECT revision FROM tw_task WHERE queue = ? AND id = ? AND next_ms = ?"
+                           " AND dead_ms IS NULL", key, given["AFTER"], begin) if "AFTER" in given else []
+        return self._rows(RANGE.format("next_ms" if set_back else "place_ms"), queue=key, begin=begin, end=end,
+                          behind=after[0][0] if after else -1, last=MOST_MS if set_back else end,
+                          count=int(given.get("COUNT", MOST)))
+
+    def _forecast(self, key: str, *words: Any) -> List[int]:
+        given, (now, set_back) = dict(zip(words[::2], words[1::2])), self._moment()
+        forecast = Forecast(now, int(given.get("STEP", 1000)), int(given.get("STEPS", 60)))
+        return forecast.read(self._rows, key, set_back)
+
+    def _info(self, key: str) -> Optional[Dict[str, Any]]:
+        """A file does not count events, and has no targets. Returns None if there is no such queue."""
+        paused = bool(self._rows("SELECT 1 FROM tw_queue WHERE name = ? AND paused <> 0", key))
+        found = {row[0]: row[1:] for row in self._rows(LOAD, key)}
+        counts = {state: found[state][0] if state in found else 0
+                  for state in ("waiting", "ready", "leased", "dead")}
+        if not found and not paused:
+            return None
+        return {**counts, "tasks": sum(counts.values()) - counts["dead"], "paused": int(paused),
+                "next": found["waiting"][1] if "waiting" in found else None,
+                "oldest-ready": max(0, found["ready"][2]) if "ready" in found else 0}
 
     def _promote(self, key: str, *words: Any) -> int:
         """Promotes a task, `IDS 1 id`, or a page of them, `ALL`, and returns their number. If each task of the

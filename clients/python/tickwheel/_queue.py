@@ -7,8 +7,8 @@ from typing import Any, Optional, Tuple, TypeVar
 
 from ._clients import check_client
 from ._file import Within
-from ._words import (CENTURY_MS, MOST_TIMES, MOST_TRIES, Id, Moment, Payload, Seconds, Words,
-                     backoff_words, encoded, late_words, milliseconds, one_of, payload_words, when, whole)
+from ._words import (MOST_TARGET_TRIES, Entry, Id, Moment, Payload, Seconds, Words, encoded, entry_words,
+                     id_word, option_words, payload_words, target_words)
 
 Q = TypeVar("Q", bound="QueueBase")
 
@@ -36,17 +36,18 @@ class QueueBase:
                   max_late: Optional[Seconds] = None, tries: Optional[int] = None,
                   backoff: Optional[Tuple[Any, ...]] = None) -> Words:
         """Returns the words of put() as a list: for a script's ARGV, or for another client."""
-        words: Words = ["TW.PUT", self.key, "*" if id is None else encoded(id), *(when(delay, at) or ["IN", 0])]
-        if id in ("*", b"*"):
-            raise ValueError(f"id is {id!r}, for which the server makes another one: use None")
-        known = ("nx", "xx") if keep_due else ("nx", "xx", "gt", "lt")
-        words += one_of("condition", condition, *known)
-        words += ["KEEPDUE"] if keep_due else []
-        if every is not None:
-            words += ["EVERY", milliseconds("every", every, 1, CENTURY_MS)]
-        if times is not None:
-            words += ["TIMES", whole("times", times, 1, MOST_TIMES)]
-        words += late_words(missed, max_late)
-        if tries is not None:
-            words += ["TRIES", whole("tries", tries, 1, MOST_TRIES)]
-        return words + backoff_words(backoff) + payload_words(payload)
+        return ["TW.PUT", self.key, id_word(id),
+                *option_words(delay, at, condition, keep_due, every, times, missed, max_late, tries, backoff),
+                *payload_words(payload)]
+
+    def send_words(self, target: Id, id: Optional[Id], payload: Entry, *, kind: str = "stream",
+                   maxlen: Optional[int] = None, delay: Optional[Seconds] = None,
+                   at: Optional[Moment] = None, condition: Optional[str] = None, keep_due: bool = False,
+                   every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
+                   max_late: Optional[Seconds] = None, tries: Optional[int] = None,
+                   backoff: Optional[Tuple[Any, ...]] = None) -> Words:
+        """Returns the words of send() as a list."""
+        return ["TW.SEND", self.key, encoded(target, "target"), id_word(id),
+                *option_words(delay, at, condition, keep_due, every, times, missed, max_late, tries, backoff,
+                              MOST_TARGET_TRIES),
+                *target_words(kind, maxlen), *entry_words(kind, payload)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 
@@ -62,6 +62,34 @@ class DeadTask:
     error: str
     lapses: int  #: attempts that have lapsed
     next: Optional[float]  #: None: a dead task has no next time
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A queue, as TW.INFO describes it. A file counts no events, and knows nothing of memory: None."""
+    tasks: int  #: waiting, ready and leased
+    waiting: int
+    ready: int
+    leased: int
+    dead: int
+    paused: bool
+    next: Optional[float]  #: of the waiting task that comes first, Unix seconds; None: no task waits
+    oldest_ready: float  #: seconds for which one task has been ready for longest; 0: none is ready
+    late: Optional[int]  #: ready, and the server has neither delivered nor offered them yet
+    held: Optional[int]  #: waiting, because their target refuses
+    routes: Optional[int]  #: different targets, with their options
+    bytes: Optional[int]  #: memory
+    taken: Optional[int]
+    done: Optional[int]
+    failed: Optional[int]
+    lapsed: Optional[int]
+    back: Optional[int]
+    died: Optional[int]
+    dropped: Optional[int]
+    skipped: Optional[int]
+    coalesced: Optional[int]
+    delivered: Optional[int]
+    replaced: Optional[int]
 
 
 class Job:
@@ -207,12 +235,31 @@ def row(raw: List[Any]) -> Row:
     return text(raw[0]), raw[1] / 1000, seconds(raw[2])
 
 
+def rows(raw: List[Any]) -> List[Row]:
+    return [row(one) for one in raw]
+
+
+def stats(raw: Any) -> Optional[Stats]:
+    """Returns the reply of TW.INFO; None: there is no such queue."""
+    if raw is None:
+        return None
+    told = {name.replace("-", "_"): value for name, value in told_by(raw).items()}
+    found = {field.name: told.get(field.name) for field in fields(Stats)}
+    return Stats(**{**found, "paused": told["paused"] == 1, "next": seconds(told["next"]),
+                    "oldest_ready": told["oldest_ready"] / 1000})
+
+
+def says_none(error: Exception) -> bool:
+    """Whether a server says that there is no such queue."""
+    return str(error).endswith("no such key")
+
+
 def next_task(raw: Any) -> Optional[Row]:
     return None if raw is None else row(raw)
 
 
 def scanned(raw: Any) -> Tuple[int, List[Row]]:
-    return int(raw[0]), [row(one) for one in raw[1]]
+    return int(raw[0]), rows(raw[1])
 
 
 def jobs(raw: Any) -> Iterator[Job]:

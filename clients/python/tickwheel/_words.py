@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from datetime import datetime, timedelta, timezone
-from typing import List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 Id = Union[str, bytes]
 Value = Union[str, bytes, int, float]
 Payload = Union[Value, Sequence[Value]]
+Entry = Union[Value, Mapping[Any, Value]]
 Seconds = Union[int, float, timedelta]
 Moment = Union[int, float, datetime]
 Words = List[Value]
@@ -19,7 +21,8 @@ MOST_LEASE_MS = 2**32 - 1
 CENTURY_MS = 3155760000000
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MILLISECOND = timedelta(milliseconds=1)
-MOST_TRIES = 1000000
+MOST_TRIES, MOST_TARGET_TRIES = 1000000, 15
+KINDS = ("stream", "list", "list left")
 PAGE = 10000  # The most tasks of one command.
 MOST_HINT = 2**31 - 1  # The most of a scan, for which the number is a hint.
 
@@ -129,6 +132,52 @@ def payload_words(payload: Payload) -> Words:
     return ["PAYLOAD", *values]
 
 
+def target_words(kind: str, maxlen: Optional[int]) -> Words:
+    """Returns the words of a target, which has the `kind` of a look."""
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}: expected {' or '.join(map(repr, KINDS))}")
+    words: Words = [*kind.upper().split()]
+    return words if maxlen is None else [*words, "MAXLEN", whole("maxlen", maxlen, 1, MOST_TIMES)]
+
+
+def entry_words(kind: str, payload: Entry) -> Words:
+    """Returns the payload for a target: fields and values for a Stream, and one value for a List."""
+    if kind != "stream" and not isinstance(payload, Mapping):
+        return payload_words(payload)
+    if not isinstance(payload, Mapping) or not payload:
+        raise TypeError(f"payload is {reprlib.repr(payload)}: expected a dict of fields and values, as a Stream"
+                        " has")
+    words: Words = ["PAYLOAD"]
+    for field, value in payload.items():
+        words += [encoded(field, "a field"), *payload_words(value)[1:]]
+    return words
+
+
+def id_word(id: Optional[Id]) -> Id:
+    if id in ("*", b"*"):
+        raise ValueError(f"id is {id!r}, for which the server makes another one: use None")
+    return "*" if id is None else encoded(id)
+
+
+def option_words(delay: Optional[Seconds], at: Optional[Moment], condition: Optional[str], keep_due: bool,
+                 every: Optional[Seconds], times: Optional[int], missed: Optional[str],
+                 max_late: Optional[Seconds], tries: Optional[int], backoff: Optional[Tuple[object, ...]],
+                 most_tries: int = MOST_TRIES) -> Words:
+    """Returns the time and the options of a put or a send."""
+    words = when(delay, at) or ["IN", 0]
+    known = ("nx", "xx") if keep_due else ("nx", "xx", "gt", "lt")
+    words += one_of("condition", condition, *known)
+    words += ["KEEPDUE"] if keep_due else []
+    if every is not None:
+        words += ["EVERY", milliseconds("every", every, 1, CENTURY_MS)]
+    if times is not None:
+        words += ["TIMES", whole("times", times, 1, MOST_TIMES)]
+    words += late_words(missed, max_late)
+    if tries is not None:
+        words += ["TRIES", whole("tries", tries, 1, most_tries)]
+    return words + backoff_words(backoff)
+
+
 def move_words(key: Id, id: Id, delay: Optional[Seconds], at: Optional[Moment],
                condition: Optional[str]) -> Words:
     time = when(delay, at)
@@ -146,6 +195,19 @@ def cancel_words(key: Id, ids: Sequence[Id]) -> Words:
 def scan_words(key: Id, cursor: int, count: int, match: Optional[Id]) -> Words:
     pattern: Words = [] if match is None else ["MATCH", encoded(match, "match")]
     return ["TW.SCAN", key, cursor, "COUNT", whole("count", count, 1, MOST_HINT), *pattern]
+
+
+def range_words(key: Id, first: Optional[Moment], last: Optional[Moment], count: int,
+                after: Optional[Id] = None) -> Words:
+    words: Words = ["TW.RANGE", key, "-" if first is None else unix_milliseconds("first", first),
+                    "+" if last is None else unix_milliseconds("last", last)]
+    words += [] if after is None else ["AFTER", encoded(after, "after")]
+    return [*words, "COUNT", whole("count", count, 1, PAGE)]
+
+
+def forecast_words(key: Id, step: Seconds, steps: int) -> Words:
+    return ["TW.FORECAST", key, "STEP", milliseconds("step", step, 1, CENTURY_MS),
+            "STEPS", whole("steps", steps, 1, PAGE)]
 
 
 def dead_words(key: Id, count: int, after: Optional[Id]) -> Words:

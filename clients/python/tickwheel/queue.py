@@ -6,9 +6,9 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _tasks
 from ._queue import QueueBase
-from ._tasks import DeadTask, Row, Task
-from ._words import (PAGE, Id, Moment, Payload, Seconds, cancel_words, dead_words, encoded, move_words,
-                     one_task, scan_words, when)
+from ._tasks import DeadTask, Row, Stats, Task
+from ._words import (PAGE, Entry, Id, Moment, Payload, Seconds, cancel_words, dead_words, encoded,
+                     forecast_words, move_words, one_task, range_words, scan_words, when)
 
 T = TypeVar("T")
 
@@ -48,6 +48,23 @@ class Queue(QueueBase):
                                backoff=backoff)
         return self._send(_tasks.optional_text, *words)
 
+    def send(self, target: Id, id: Optional[Id], payload: Entry, *, kind: str = "stream",
+             maxlen: Optional[int] = None, delay: Optional[Seconds] = None, at: Optional[Moment] = None,
+             condition: Optional[str] = None, keep_due: bool = False, every: Optional[Seconds] = None,
+             times: Optional[int] = None, missed: Optional[str] = None, max_late: Optional[Seconds] = None,
+             tries: Optional[int] = None, backoff: Optional[Tuple[Any, ...]] = None) -> Optional[str]:
+        """Files a task that the server itself delivers to a Stream or a List when it is due. Returns its id;
+        None if `condition` kept the queue as it was. A file has no targets: NotImplementedError.
+
+        `target`: the key of the Stream or List. `payload`: for a Stream a dict of fields and values, for a List
+        one value. `kind`: "stream"; "list", to whose right end the value goes, or "list left". `maxlen`: trims
+        the Stream to about so many entries. `tries`: refusals of the target until the task is dead, 1 to 15.
+        The other arguments are those of put()."""
+        words = self.send_words(target, id, payload, kind=kind, maxlen=maxlen, delay=delay, at=at,
+                                condition=condition, keep_due=keep_due, every=every, times=times, missed=missed,
+                                max_late=max_late, tries=tries, backoff=backoff)
+        return self._send(_tasks.optional_text, *words)
+
     def cancel(self, *ids: Id) -> List[int]:
         """Removes tasks, in any state. Returns for each id 0 if there was no such task, 1 if it was cancelled,
         2 if a worker had it: it is removed, and its work may happen."""
@@ -83,6 +100,34 @@ class Queue(QueueBase):
             yield from found
             if cursor == 0:
                 return
+
+    def range(self, first: Optional[Moment] = None, last: Optional[Moment] = None,
+              count: int = 1000) -> Iterator[Row]:
+        """Yields id, due and next time of the waiting tasks whose next time lies between `first` and `last`,
+        the earliest first. Each call asks for `count` of them (1 to 10,000). Not for pipelines."""
+        page = self._send(_tasks.rows, *range_words(self.key, first, last, count))
+        while True:
+            yield from page
+            if len(page) < count:
+                return
+            id, _, first = page[-1]
+            page = self._send(_tasks.rows, *range_words(self.key, first, last, count, id))
+
+    def forecast(self, step: Seconds = 1, steps: int = 60) -> List[int]:
+        """Returns how many waiting tasks become ready in each of so many steps of `step` seconds from now on
+        (0.001 to 100 years, 1 to 10,000 of them). Of a task that repeats, a server counts the next period,
+        and a file each one in this time."""
+        return self._send(list, *forecast_words(self.key, step, steps))
+
+    def stats(self) -> Optional[Stats]:
+        """Counts the tasks in each state, and the events of the queue so far. Returns None if there is no
+        such queue."""
+        try:
+            return self._send(_tasks.stats, "TW.INFO", self.key)
+        except Exception as error:
+            if not _tasks.says_none(error):
+                raise
+            return None
 
     def dead(self, count: int = 100, after: Optional[Id] = None) -> List[DeadTask]:
         """Returns at most `count` dead tasks (1 to 10,000), the first death first, from the one behind `after`
