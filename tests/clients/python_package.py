@@ -11,6 +11,8 @@ PACKAGE = os.path.join(ROOT, "clients", "python")
 if PACKAGE not in sys.path:
     sys.path.insert(0, PACKAGE)
 
+import tickwheel  # noqa: E402  (the folder has to be on the path first)
+
 # Time limits of a client for replies, in seconds: all of them shorter than the wait of a TW.TAKE. A busy
 # machine may miss the first of them.
 LIMITS = 1.5, 3, 4.5
@@ -48,9 +50,10 @@ def bad_arguments(queue):
         (lambda: put("a", "x", at=253402300800), "at is 253402300800: expected 0 to 253402300799 seconds"),
         (lambda: put("a", "x", every=3155760001), "every is 3155760001: expected 0.001 to 3155760000 seconds"),
         (lambda: put("a", "x", backoff=(0,)), "backoff.first is 0"),
-        (lambda: put("a", []), "at least one value"),
-        (lambda: put("a", None), "payload has None"),
-        (lambda: put("a", ["x", {}]), "payload has {}"),
+        (lambda: put("a", tickwheel.Values()), "at least one"),
+        (lambda: put("a", {1, 2}), "payload is {1, 2}: expected str, bytes, Values, or a value of JSON"),
+        (lambda: put("a", {"x": float("inf")}), "payload is {'x': inf}: expected str"),
+        (lambda: put("a", tickwheel.Values("x", naive)), "payload is datetime"),
         (lambda: queue.send("t", "a", "x"), "payload is 'x': expected a dict of fields and values"),
         (lambda: queue.send("t", "a", {}), "payload is {}: expected a dict"),
         (lambda: queue.send("t", "a", {5: "x"}), "a field is 5: expected str or bytes"),

@@ -30,7 +30,7 @@ from subject import NOTHING, Subject, command, release
 
 import tickwheel
 import tickwheel.aio
-from tickwheel import Back, Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError
+from tickwheel import Back, Backoff, Counts, Dead, Retry, Queue, Values, Worker, WorkerError
 from tickwheel import _errors, _file, _links, _tasks, _words
 from tickwheel._file import EXTENSION
 from tickwheel.worker import Places
@@ -85,11 +85,11 @@ def kill(queue, *ids):
 
 def test_a_task_has_all_its_fields(work):
     due = time.time() + 3600
-    many = [] if isinstance(work.client, tickwheel.File) else [b"\xff\0", 7, 2.5]
-    assert work.put("a", ["x", *many], at=due, every=60, times=3, missed="burst", max_late=5.5,
+    many = [] if isinstance(work.client, tickwheel.File) else [b"\xff\0", 7, {"a": 2.5}]
+    assert work.put("a", Values("x", *many), at=due, every=60, times=3, missed="burst", max_late=5.5,
                     tries=4, backoff=Backoff(0.5, 1.5, 9, 20)) == "a"
     task = work.get("a")
-    assert task.payload == (b"x", b"\xff\0", b"7", b"2.5")[:1 + len(many)] and task.text == "x"
+    assert task.payload == (b"x", b"\xff\0", b"7", b'{"a":2.5}')[:1 + len(many)] and task.text == "x"
     assert (task.id, task.state, task.every, task.times) == ("a", "waiting", 60.0, 3)
     assert (task.missed, task.max_late, task.kind, task.target) == ("burst", 5.5, "workers", "")
     assert (task.missed_periods, task.lapses, task.replaced) == (0, 0, False)
@@ -183,6 +183,32 @@ def test_promote_and_pause(work):
     assert work.pause() is True and work.pause() is False and work.resume() is True and work.resume() is False
 
 
+@pytest.mark.parametrize("payload, kept", [
+    ("grüße", "grüße"), (b"\xff", None), ("42", "42"), (42, "42"), (2.5, "2.5"), (None, "null"), (True, "true"),
+    ([1, "zwei", [None]], '[1,"zwei",[null]]'), ({"größe": 1, "b": {}}, '{"größe":1,"b":{}}'),
+    ((1, 2), "[1,2]"), ({"\udcff": 1}, r'{"\udcff":1}'), ([], "[]")])
+def test_what_is_no_text_and_no_bytes_is_kept_as_json(work, payload, kept):
+    work.put("a", payload, at=1)
+    task = work.get("a")
+    ready(work, "a")
+    job = take(work)["a"]
+    assert job.payload == task.payload == (payload if kept is None else kept.encode(),)
+    if isinstance(payload, (str, bytes)) and kept != "42":
+        with pytest.raises(ValueError, match="payload begins with b.*: expected JSON"):
+            assert job.json
+        return
+    expected = [1, 2] if payload == (1, 2) else 42 if payload == "42" else payload
+    assert job.json == task.json == expected and job.json is job.json
+
+
+def test_json_of_other_languages_alone():
+    """Python itself would read the first two."""
+    for word in (b"NaN", b"[Infinity]", b"\xff", b"{", b"x" * 1000):
+        said = f"payload begins with {re.escape(repr(word[:40]))}: expected JSON"
+        with pytest.raises(ValueError, match=said):
+            assert _tasks.Job("q", "a", "0" * 16, 0, 1, (word,)).json
+
+
 def test_waiting_tasks_in_their_order(work):
     for number in (3, 0, 2, 1):
         work.put(f"t{number}", "x", at=4e9 + number // 2)
@@ -231,7 +257,7 @@ def test_the_counts_of_a_queue(work):
 @at_server
 def test_a_task_with_a_target(common, work):
     raw, stream, line = client_of(common), work.key + ":stream", work.key + ":list"
-    entry = {"order": 42, b"who": "ann", "what": b"\xff"}
+    entry = {"order": 42, b"who": "ann", "what": {"b": [1]}}
     assert work.send(stream, "a", entry, at=4e9, maxlen=9, tries=2) == "a"
     task = work.get("a")
     assert (task.kind, task.target, task.maxlen, task.payload[:2]) == ("stream", stream, 9, (b"order", b"42"))
@@ -239,11 +265,11 @@ def test_a_task_with_a_target(common, work):
     wait_until(lambda: raw.xlen(stream) == 1)
     [(_, fields)] = raw.xrange(stream)
     names = b"tw.id", b"order", b"who", b"what"
-    assert [fields[name] for name in names] == [b"a", b"42", b"ann", b"\xff"]
-    for id, kind, payload in (("b", "list", "first"), ("c", "list", 2), ("d", "list left", b"\xff")):
+    assert [fields[name] for name in names] == [b"a", b"42", b"ann", b'{"b":[1]}']
+    for id, kind, payload in (("b", "list", "first"), ("c", "list", {"n": 2}), ("d", "list left", b"\xff")):
         assert work.send(line, id, payload, kind=kind) == id
         wait_until(lambda: work.get(id) is None)
-    assert raw.lrange(line, 0, -1) == [b"\xff", b"first", b"2"]
+    assert raw.lrange(line, 0, -1) == [b"\xff", b"first", b'{"n":2}']
     with client_of(common).pipeline() as pipe:
         assert work.on(pipe).send(line, "e", "x", kind="list", delay=60) is pipe and pipe.execute() == [b"e"]
     raw.connection_pool.disconnect()
@@ -296,7 +322,7 @@ def test_calls_that_a_file_does_not_have(work):
     with pytest.raises(NotImplementedError, match="TW.TOP: a file has no such statement"):
         work.client.execute_command("TW.TOP")
     with pytest.raises(ValueError, match="payload has 2 values: expected one"):
-        work.put("a", ["x", "y"])
+        work.put("a", Values("x", "y"))
 
 
 @in_file
@@ -433,7 +459,7 @@ def test_a_transaction_and_a_pipeline(client, work):
 
 @at_server
 def test_the_words_in_a_script(client, work):
-    words = work.put_words("a", ["x", 1], delay=60, tries=2)
+    words = work.put_words("a", Values("x", 1), delay=60, tries=2)
     script = "return redis.call(unpack(ARGV))"
     client.eval(script, 1, work.key, *words)
     assert work.get("a").payload == (b"x", b"1")

@@ -76,7 +76,7 @@ async def test_the_calls_of_a_queue(place, tmp_path):
     async with place() as here:
         work = here.work
         many = [] if here.in_file else [b"\xff"]
-        assert await work.put("a", ["x", *many], at=4e9, tries=2, backoff=(1, 2, 3)) == "a"
+        assert await work.put("a", tickwheel.aio.Values("x", *many), at=4e9, tries=2, backoff=(1, 2, 3)) == "a"
         assert await work.put("a", "y", delay=1, condition="nx") is None
         task = await work.get("a")
         assert task.payload == (b"x", *many) and task.due == 4e9 and await work.get("none") is None

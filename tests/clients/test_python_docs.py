@@ -84,6 +84,7 @@ def test_the_page(ports, tmp_path, monkeypatch):
     client = redis.Redis(host=HOST, port=ports["server"], decode_responses=True)
     assert client.hgetall("order:43") == client.hgetall("order:44") == {"state": "expired"}
     assert said.getvalue().splitlines() == [
+        '{"order":42,"to":["ann"]} [\'ann\']',
         "eve 1 no such address", "no address", "True", "paid so far: 7",
         "Counts(done=0, failed=0, died=0, back=0, not_yours=0)",
         "Counts(done=1, failed=0, died=0, back=0, not_yours=0)", "to ann@example.org 1",

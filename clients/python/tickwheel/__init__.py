@@ -23,12 +23,12 @@ from . import _connect
 from ._errors import Back, Dead, EffectError, NotYours, ReplyLost, Retry, WorkerError
 from ._file import File
 from ._tasks import Counts, DeadTask, Job, Stats, Task
-from ._words import Backoff
+from ._words import Backoff, Values
 from .queue import Queue
 from .worker import Worker
 
 __all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "EffectError", "File", "Job", "NotYours", "Queue",
-           "ReplyLost", "Retry", "Stats", "Task", "Worker", "WorkerError", "connect"]
+           "ReplyLost", "Retry", "Stats", "Task", "Values", "Worker", "WorkerError", "connect"]
 __version__ = "1.0.0"
 
 

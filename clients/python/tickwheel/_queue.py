@@ -7,7 +7,7 @@ from typing import Any, Optional, Tuple, TypeVar
 
 from ._clients import check_client
 from ._file import Within
-from ._words import (MOST_TARGET_TRIES, Entry, Id, Moment, Payload, Seconds, Words, encoded, entry_words,
+from ._words import (MOST_TARGET_TRIES, Id, Moment, OneValue, Payload, Seconds, Words, encoded, entry_words,
                      id_word, option_words, payload_words, target_words)
 
 Q = TypeVar("Q", bound="QueueBase")
@@ -40,7 +40,7 @@ class QueueBase:
                 *option_words(delay, at, condition, keep_due, every, times, missed, max_late, tries, backoff),
                 *payload_words(payload)]
 
-    def send_words(self, target: Id, id: Optional[Id], payload: Entry, *, kind: str = "stream",
+    def send_words(self, target: Id, id: Optional[Id], payload: OneValue, *, kind: str = "stream",
                    maxlen: Optional[int] = None, delay: Optional[Seconds] = None,
                    at: Optional[Moment] = None, condition: Optional[str] = None, keep_due: bool = False,
                    every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,

@@ -2,6 +2,8 @@
 """Tasks as the server describes them, and the job that a handler gets."""
 from __future__ import annotations
 
+import functools
+import json
 import math
 import sqlite3
 import threading
@@ -23,8 +25,37 @@ class Counts(NamedTuple):
     not_yours: int = 0
 
 
+class Carrier:
+    """Has a payload, a tuple of bytes: mostly of one value."""
+    payload: Tuple[bytes, ...]
+
+    @property
+    def value(self) -> bytes:
+        """The first value."""
+        return self.payload[0]
+
+    @property
+    def text(self) -> str:
+        """The first value as text. Raises UnicodeDecodeError if it is none."""
+        return self.payload[0].decode()
+
+    @functools.cached_property
+    def json(self) -> Any:
+        """The first value, read as JSON once: the same object each time. Raises ValueError if it is none."""
+        try:
+            return json.loads(self.text, parse_constant=no_constant)
+        except ValueError as error:
+            begin = self.payload[0][:40]
+            raise ValueError(f"payload begins with {begin!r}: expected JSON ({error})") from error
+
+
+def no_constant(name: str) -> None:
+    """NaN and Infinity, which json of Python reads and other languages do not."""
+    raise ValueError(f"{name} is none")
+
+
 @dataclass(frozen=True)
-class Task:
+class Task(Carrier):
     """A task, as TW.GET describes it. Times are Unix seconds."""
     id: str
     state: str  #: waiting, ready, leased or dead
@@ -45,11 +76,6 @@ class Task:
     missed_periods: int  #: further periods for which the call under way stands
     lapses: int  #: attempts that have lapsed: their leases ran out
     replaced: bool  #: it stands behind an attempt, whose `attempt`, `next` and `worker` these are
-
-    @property
-    def text(self) -> str:
-        """The first value as text. Raises UnicodeDecodeError if it is none."""
-        return self.payload[0].decode()
 
 
 @dataclass(frozen=True)
@@ -92,7 +118,7 @@ class Stats:
     replaced: Optional[int]
 
 
-class Job:
+class Job(Carrier):
     """A task that the worker has, and that a handler works on. Attributes: `queue`, `id`, `payload` (its
     values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on), `token` and
     `missed_periods` (further periods for which the call stands, the same in each attempt)."""
@@ -113,16 +139,6 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.queue} {self.id} attempt {self.attempt}>"
-
-    @property
-    def value(self) -> bytes:
-        """The first value of the payload."""
-        return self.payload[0]
-
-    @property
-    def text(self) -> str:
-        """The first value as text. Raises UnicodeDecodeError if it is none."""
-        return self.payload[0].decode()
 
     @property
     def not_yours(self) -> bool:

@@ -2,6 +2,7 @@
 """The words of each command, and the units: seconds here, milliseconds on the wire."""
 from __future__ import annotations
 
+import json
 import math
 import reprlib
 from datetime import datetime, timedelta, timezone
@@ -9,8 +10,8 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Un
 
 Id = Union[str, bytes]
 Value = Union[str, bytes, int, float]
-Payload = Union[Value, Sequence[Value]]
-Entry = Union[Value, Mapping[Any, Value]]
+OneValue = Union[Value, None, Sequence[Any], Mapping[Any, Any]]
+Payload = Union[OneValue, "Values"]
 Seconds = Union[int, float, timedelta]
 Moment = Union[int, float, datetime]
 Words = List[Value]
@@ -122,14 +123,34 @@ def encoded(word: Id, name: str = "id") -> bytes:
     raise TypeError(f"{name} is {word!r}: expected str or bytes")
 
 
+class Values:
+    """Several values of one payload, each of them as a payload of one value: only in a server."""
+
+    def __init__(self, *values: OneValue) -> None:
+        if not values:
+            raise ValueError("no value is given: expected at least one")
+        self.values = values
+
+    def __repr__(self) -> str:
+        return f"Values{self.values!r}"
+
+
+def value_word(value: OneValue) -> Value:
+    """Returns str and bytes as they are, and any other value as JSON."""
+    if isinstance(value, (str, bytes)):
+        return value
+    try:
+        words = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"payload is {reprlib.repr(value)}: expected str, bytes, Values, or a value of JSON"
+                   f" ({error})") from error
+    return words.encode("utf-8", "backslashreplace")
+
+
 def payload_words(payload: Payload) -> Words:
-    values = list(payload) if isinstance(payload, (list, tuple)) else [payload]
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, (str, bytes, int, float)):
-            raise TypeError(f"payload has {value!r}: expected str, bytes, int or float, or a list of these")
-    if not values:
-        raise ValueError(f"payload is {payload!r}: expected at least one value")
-    return ["PAYLOAD", *values]
+    values = payload.values if isinstance(payload, Values) else (payload,)
+    return ["PAYLOAD", *map(value_word, values)]
 
 
 def target_words(kind: str, maxlen: Optional[int]) -> Words:
@@ -140,16 +161,16 @@ def target_words(kind: str, maxlen: Optional[int]) -> Words:
     return words if maxlen is None else [*words, "MAXLEN", whole("maxlen", maxlen, 1, MOST_TIMES)]
 
 
-def entry_words(kind: str, payload: Entry) -> Words:
+def entry_words(kind: str, payload: OneValue) -> Words:
     """Returns the payload for a target: fields and values for a Stream, and one value for a List."""
-    if kind != "stream" and not isinstance(payload, Mapping):
+    if kind != "stream":
         return payload_words(payload)
     if not isinstance(payload, Mapping) or not payload:
         raise TypeError(f"payload is {reprlib.repr(payload)}: expected a dict of fields and values, as a Stream"
                         " has")
     words: Words = ["PAYLOAD"]
     for field, value in payload.items():
-        words += [encoded(field, "a field"), *payload_words(value)[1:]]
+        words += [encoded(field, "a field"), value_word(value)]
     return words
 
 

@@ -19,13 +19,13 @@ from typing import Any
 from .. import _connect
 from .._errors import Back, Dead, EffectError, NotYours, ReplyLost, Retry, WorkerError
 from .._tasks import Counts, DeadTask, Job, Stats, Task
-from .._words import Backoff
+from .._words import Backoff, Values
 from ._file import File
 from .queue import Queue
 from .worker import Worker
 
 __all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "EffectError", "File", "Job", "NotYours", "Queue",
-           "ReplyLost", "Retry", "Stats", "Task", "Worker", "WorkerError", "connect"]
+           "ReplyLost", "Retry", "Stats", "Task", "Values", "Worker", "WorkerError", "connect"]
 
 
 def connect(url: str, **options: Any) -> Any:

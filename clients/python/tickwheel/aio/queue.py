@@ -7,7 +7,7 @@ from typing import Any, AsyncIterator, Callable, List, Optional, Tuple, TypeVar
 from .. import _tasks
 from .._queue import QueueBase
 from .._tasks import DeadTask, Row, Stats, Task
-from .._words import (PAGE, Entry, Id, Moment, Payload, Seconds, cancel_words, dead_words, encoded,
+from .._words import (PAGE, Id, Moment, OneValue, Payload, Seconds, cancel_words, dead_words, encoded,
                       forecast_words, move_words, one_task, range_words, scan_words, when)
 
 T = TypeVar("T")
@@ -37,7 +37,8 @@ class Queue(QueueBase):
         """Puts a task for workers, or replaces the task with this id. Returns its id; None if
         `condition` kept the queue as it was.
 
-        `id`: None lets the server make one. `payload`: a value (str, bytes, int, float) or a list of values.
+        `id`: None lets the server make one. `payload`: str and bytes are kept as they are, any other value
+        becomes JSON, which `job.json` reads; Values(...) are several values, in a server.
         `delay`: due in so many seconds, or `at`: at this moment; at once if neither is given. `condition`: "nx"
         if there is no such task, "xx" if there is one; "gt" and "lt" replace a task only by a later or an
         earlier time. `keep_due`: a task that exists keeps its time, and gets the new payload and options; for
@@ -50,7 +51,7 @@ class Queue(QueueBase):
                                backoff=backoff)
         return await self._send(_tasks.optional_text, *words)
 
-    async def send(self, target: Id, id: Optional[Id], payload: Entry, *, kind: str = "stream",
+    async def send(self, target: Id, id: Optional[Id], payload: OneValue, *, kind: str = "stream",
                    maxlen: Optional[int] = None, delay: Optional[Seconds] = None, at: Optional[Moment] = None,
                    condition: Optional[str] = None, keep_due: bool = False,
                    every: Optional[Seconds] = None, times: Optional[int] = None,
