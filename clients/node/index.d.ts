@@ -5,6 +5,15 @@ import { EventEmitter } from "events";
 /** Text, or bytes that are sent as they are. */
 export type Bytes = string | Uint8Array;
 
+/** A value of a payload: text and bytes stay as they are, and any other value becomes JSON. */
+export type Value = Bytes | number | boolean | null | object;
+
+/** Several values of one payload. */
+export class Values {
+    constructor(...values: [Value, ...Value[]]);
+    readonly values: Value[];
+}
+
 /** The words of a command, for multi().addCommand(). */
 export type Words = Array<string | Buffer>;
 
@@ -119,7 +128,7 @@ export class Queue<B extends boolean = false> {
 
     /** Files a task; the server makes an id for null. Resolves to the id, or to null if `condition` kept the
      * queue as it was. */
-    put(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): Promise<string | null>;
+    put(id: Bytes | null, payload: Value | Values, options?: PutOptions): Promise<string | null>;
     /** Resolves to a number for each id: 0 if there was no such task, 1 if it was cancelled, 2 if a worker had it:
      * it is removed, and its work may happen. */
     cancel(...ids: [Bytes, ...Bytes[]]): Promise<(0 | 1 | 2)[]>;
@@ -154,7 +163,7 @@ export class Queue<B extends boolean = false> {
     /** Resolves to the number of dead tasks that were removed. */
     purgeAll(): Promise<number>;
 
-    putWords(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): Words;
+    putWords(id: Bytes | null, payload: Value | Values, options?: PutOptions): Words;
     cancelWords(...ids: [Bytes, ...Bytes[]]): Words;
     moveWords(id: Bytes, options: MoveOptions): Words;
 }
@@ -166,6 +175,8 @@ export interface Job<P extends string | Buffer = string> {
     readonly payload: P[];
     /** The first value of the payload, as text. */
     readonly text: string;
+    /** The first value, read as JSON once. Throws a SyntaxError if it is none. */
+    readonly json: any;
     readonly due: Date;
     /** From 1 on. */
     readonly attempt: number;

@@ -53,6 +53,28 @@ function bytes(name, value) {
     throw new TypeError(`${name} is ${shown(value)}: expected a string, a Buffer or another Uint8Array`);
 }
 
+/** Whether JSON has a value for it. JSON.stringify() would make `{}` of a Map. */
+function isJson(value) {
+    if (value === null || typeof value === "boolean") return true;
+    if (typeof value === "number") return Number.isFinite(value);
+    if (typeof value !== "object") return false;
+    const kind = Object.getPrototypeOf(value); // A plain object has that of Object, or none.
+    const plain = kind === null || Object.getPrototypeOf(kind) === null;
+    return plain || Array.isArray(value) || typeof value.toJSON === "function";
+}
+
+/** Returns text and bytes as they are, and any other value as JSON. */
+function value(name, given) {
+    if (typeof given === "string" || given instanceof Uint8Array) return bytes(name, given);
+    const said = `${name} is ${shown(given)}: expected a string, a Buffer, Values, or a value of JSON`;
+    if (!isJson(given)) throw new TypeError(said);
+    try {
+        return JSON.stringify(given);
+    } catch (error) {
+        throw new TypeError(`${said} (${error.message})`, { cause: error });
+    }
+}
+
 /** Returns `value` if it is one of `known`. */
 function oneOf(name, value, known) {
     if (known.includes(value)) return value;
@@ -77,4 +99,4 @@ function options(options, known) {
     return options;
 }
 
-module.exports = { MANY, shown, integer, ms, span, time, bytes, oneOf, yesNo, options };
+module.exports = { MANY, shown, integer, ms, span, time, bytes, value, oneOf, yesNo, options };

@@ -4,6 +4,7 @@ const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerErro
 const { Queue } = require("./queue");
 const { Worker } = require("./worker");
 const { sentinelPrimary } = require("./sentinel");
+const { Values } = require("./words");
 
-module.exports = { Queue, Worker, Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError,
+module.exports = { Queue, Values, Worker, Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError,
     sentinelPrimary };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 "use strict";
+const { shown } = require("./check");
 const { NotYours, GivenUp } = require("./errors");
 const { text, values } = require("./replies");
 
@@ -7,6 +8,7 @@ const { text, values } = require("./replies");
 class Job {
     #controller = new AbortController();
     #ackThen;
+    #json; // undefined: not read yet
 
     /** `row` is an element of TW.TAKE's reply. `ackThen` does the work of the method with this name. */
     constructor([queue, id, token, due, attempt, payload, missedPeriods], buffers, ackThen) {
@@ -25,6 +27,20 @@ class Job {
     /** The first value of the payload as text. */
     get text() {
         return text(this.payload[0]);
+    }
+
+    /** The first value, read as JSON once: the same object each time. Throws a SyntaxError if it is none. */
+    get json() {
+        if (this.#json === undefined) {
+            try {
+                this.#json = JSON.parse(this.text);
+            } catch (error) {
+                const begin = shown(this.text.slice(0, 40));
+                throw new SyntaxError(`payload begins with ${begin}: expected JSON (${error.message})`,
+                    { cause: error });
+            }
+        }
+        return this.#json;
     }
 
     /** Aborted when the task is not yours any more (the reason is a NotYours), or when the worker ends before

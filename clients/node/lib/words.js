@@ -57,10 +57,17 @@ function backoff(value) {
         : [...words, "JITTER", String(check.integer("backoff.jitter", jitter, 0, 100))];
 }
 
+/** Several values of one payload. */
+class Values {
+    constructor(...values) {
+        if (values.length === 0) throw new RangeError("there is no value: expected one or more");
+        this.values = values;
+    }
+}
+
 function payloadOf(payload) {
-    if (!Array.isArray(payload)) return [check.bytes("payload", payload)];
-    if (payload.length === 0) throw new RangeError("payload is []: expected one value or more");
-    return payload.map((value, i) => check.bytes(`payload[${i}]`, value));
+    if (!(payload instanceof Values)) return [check.value("payload", payload)];
+    return payload.values.map((value, i) => check.value(`payload[${i}]`, value));
 }
 
 /** Returns the id as the server knows it: for '*' it makes one. */
@@ -120,4 +127,4 @@ function promote(key, id) {
     return ["TW.PROMOTE", key, ...named(id)];
 }
 
-module.exports = { put, cancel, move, replay, purge, dead, promote };
+module.exports = { Values, put, cancel, move, replay, purge, dead, promote };

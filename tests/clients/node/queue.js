@@ -4,7 +4,7 @@
 const assert = require("assert");
 const test = require("node:test");
 const { createClient } = require("redis");
-const { Queue } = require("tickwheel");
+const { Queue, Values } = require("tickwheel");
 const { slotOf } = require("../../../clients/node/lib/slots");
 
 const FAR = 3600000, YEAR_2100 = new Date(4102444800000);
@@ -36,7 +36,7 @@ test.after(() => client.quit());
 
 test("a task that was put is there with all its fields", async () => {
     const queue = fresh(), begin = Date.now();
-    assert.equal(await queue.put("a", ["one", "two"], { delay: FAR }), "a");
+    assert.equal(await queue.put("a", new Values("one", "two"), { delay: FAR }), "a");
     const { due, remaining, next, ...task } = await queue.get("a");
     assert.ok(due.getTime() >= begin + FAR && due.getTime() <= Date.now() + FAR);
     assert.deepEqual(next, due);
@@ -62,8 +62,8 @@ test("options of put", async () => {
 
 test("the words of all options", () => {
     const queue = new Queue(client, "s");
-    const words = queue.putWords("a", [Buffer.from("p"), "q"], { delay: 5, condition: "nx", every: 10, times: 2,
-        missed: "burst", tries: 3, backoff: { first: 1, factor: 2.25, max: 9, jitter: 0 } });
+    const words = queue.putWords("a", new Values(Buffer.from("p"), "q"), { delay: 5, condition: "nx", every: 10,
+        times: 2, missed: "burst", tries: 3, backoff: { first: 1, factor: 2.25, max: 9, jitter: 0 } });
     assert.deepEqual(words.map(String), ["TW.PUT", "s", "a", "IN", "5", "NX", "EVERY", "10", "TIMES", "2",
         "MISSED", "burst", "TRIES", "3", "BACKOFF", "1", "2.25", "9", "JITTER", "0", "PAYLOAD", "p", "q"]);
     for (const options of [undefined, { every: null, times: null, maxLate: null }])
@@ -101,10 +101,21 @@ test("the server makes ids", async () => {
 
 test("bytes that are no text", async () => {
     const queue = fresh({ buffers: true }), bytes = Buffer.from([0, 255, 13, 10]), id = Buffer.from([254]);
-    await queue.put(id, [bytes, new Uint8Array([255, 1]), "text", ""], { delay: FAR });
+    await queue.put(id, new Values(bytes, new Uint8Array([255, 1]), "text", ""), { delay: FAR });
     const found = (await queue.get(id)).payload;
     assert.deepEqual(found, [bytes, Buffer.from([255, 1]), Buffer.from("text"), Buffer.from("")]);
     assert.deepEqual(await queue.cancel(id), [1]);
+});
+
+test("a payload that is neither text nor bytes is JSON", async () => {
+    const queue = fresh();
+    const values = [[{ order: 42, to: ["ann"] }, '{"order":42,"to":["ann"]}'], [["x", 1], '["x",1]'],
+        [42, "42"], [null, "null"], [true, "true"], [Object.create(null), "{}"],
+        [YEAR_2100, '"2100-01-01T00:00:00.000Z"']];
+    for (const [value, text] of values) {
+        await queue.put("a", value, { delay: FAR });
+        assert.deepEqual((await queue.get("a")).payload, [text]);
+    }
 });
 
 test("inside a transaction", async () => {
@@ -245,9 +256,13 @@ const WRONG = [
         () => none.put("a", "x", { backoff: { first: 1, factor: 1.125, max: 9 } })],
     [RangeError, "backoff.jitter is 101: expected an integer from 0 to 100",
         () => none.put("a", "x", { backoff: { first: 1, factor: 2, max: 9, jitter: 101 } })],
-    [TypeError, "payload is { order: 42 }: expected a string, a Buffer", () => none.put("a", { order: 42 })],
-    [TypeError, "payload[1] is 42: expected a string", () => none.put("a", ["x", 42])],
-    [RangeError, "payload is []: expected one value or more", () => none.put("a", [])],
+    [TypeError, "payload is Map(0) {}: expected a string, a Buffer, Values, or a value of JSON",
+        () => none.put("a", new Map())],
+    [TypeError, "payload is undefined: expected a string", () => none.put("a")],
+    [TypeError, "payload is NaN: expected a string", () => none.put("a", NaN)],
+    [TypeError, "payload[1] is 42n: expected a string", () => none.put("a", new Values("x", 42n))],
+    [TypeError, "payload is [ 42n ]: expected a string", () => none.put("a", [42n])],
+    [RangeError, "there is no value: expected one or more", async () => new Values()],
     [TypeError, "id is 42: expected a string", () => none.put(42, "x")],
     [RangeError, "id is '*', for which the server makes another one: expected null", () => none.put("*", "x")],
     [RangeError, "there is no id: expected one or more", () => none.cancel()],

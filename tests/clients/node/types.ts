@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The types of clients/node. A line behind @ts-expect-error must be an error. test_node.py lets tsc read this
 // file.
-import tickwheel, { Queue, Worker, Retry, Dead, EffectError, WorkerError, NotYours, ReplyLost } from "tickwheel";
-import { sentinelPrimary } from "tickwheel";
+import tickwheel, { Queue, Values, Worker, Retry, Dead, EffectError, WorkerError, NotYours } from "tickwheel";
+import { ReplyLost, sentinelPrimary } from "tickwheel";
 import type { Counts, DeadTask, Job, Task, Words } from "tickwheel";
 
 declare const client: {
@@ -14,7 +14,8 @@ declare const client: {
 async function queues() {
     const queue = new Queue(client, "s");
     const bytes = new Queue(client, Buffer.from("s"), { buffers: true });
-    const id: string | null = await queue.put("a", ["x", Buffer.from("y")], { delay: 5, condition: "nx",
+    const values = new Values("x", Buffer.from("y"));
+    const id: string | null = await queue.put("a", values, { delay: 5, condition: "nx",
         maxLate: 5, backoff: { first: 1, factor: 2, max: 3 } });
     await queue.put(null, new Uint8Array(1), { at: new Date() });
     const task: Task | null = await queue.get("a"), raw: Task<Buffer> | null = await bytes.get("a");
@@ -29,8 +30,9 @@ async function queues() {
     client.multi().addCommand(words);
     const next: { id: string; due: Date; next: Date } | null = await queue.next();
 
-    // @ts-expect-error: a number is no payload
-    await queue.put("a", 5);
+    await queue.put("a", { order: 42, to: ["ann"] });
+    // @ts-expect-error: JSON has no undefined value
+    await queue.put("a", undefined);
     // @ts-expect-error: either a delay or a time
     await queue.put("a", "x", { delay: 5, at: new Date() });
     // @ts-expect-error: a misspelt option
@@ -59,8 +61,9 @@ async function workers() {
         // @ts-expect-error: keys are an array
         await job.ackThen("return 1", "k");
         const text: string = job.text, signal: AbortSignal = job.signal, values: string[] = job.payload;
+        const order: number = job.json.order;
         if (signal.reason instanceof NotYours) throw new Retry(5000, text, { cause: [values, reply] });
-        throw new Dead("never");
+        throw new Dead(`never ${order}`);
     }, { jobs: 1 }).on("failed", (job, error, next) => [job.id, error, next?.getTime()])
         .on("trouble", (error, wait) => error.message + wait.toFixed());
     new Worker(client, { buffers: true }).task("s", (job) => job.payload[0].readUInt8(0));

@@ -6,7 +6,9 @@ const assert = require("assert");
 const { once } = require("events");
 const test = require("node:test");
 const { createClient } = require("redis");
-const { Queue, Worker, Retry, Back, Dead, EffectError, NotYours, GivenUp, WorkerError } = require("tickwheel");
+const {
+    Queue, Values, Worker, Retry, Back, Dead, EffectError, NotYours, GivenUp, WorkerError,
+} = require("tickwheel");
 
 const FAR = 3600000, NO_SIGNALS = { signals: [] };
 const NOTHING = { done: 0, failed: 0, died: 0, back: 0, notYours: 0 };
@@ -44,7 +46,7 @@ test.after(() => client.quit());
 
 test("the handler gets the whole job, and events tell of it", async () => {
     const queue = fresh(), seen = [], due = Date.now() - 60000;
-    await queue.put("a", ["one", "two"], { at: due });
+    await queue.put("a", new Values("one", "two"), { at: due });
     const [worker, counts] = begin(queue, (job) => seen.push(job));
     const told = [];
     for (const name of ["begin", "done"]) worker.on(name, (job) => told.push([name, job.id]));
@@ -58,6 +60,20 @@ test("the handler gets the whole job, and events tell of it", async () => {
     assert.deepEqual(told, [["begin", "a"], ["done", "a"]]);
     assert.deepEqual(await counts, { ...NOTHING, done: 1 });
     assert.deepEqual(worker.counts, { ...NOTHING, done: 1 });
+});
+
+test("a payload as JSON", async () => {
+    const queue = fresh(), seen = [];
+    await queue.put("a", { order: 42, to: ["ann"] });
+    await queue.put("b", "no JSON", { tries: 1 });
+    const [worker] = begin(queue, (job) => {
+        assert.equal(job.json, job.json); // It is read once.
+        seen.push(job.json);
+    }, { buffers: true });
+    const [[job, error]] = await events(worker, "dead");
+    await worker.stop();
+    assert.deepEqual([seen, job.id, error.name], [[{ order: 42, to: ["ann"] }], "b", "SyntaxError"]);
+    assert.match(error.message, /^payload begins with 'no JSON': expected JSON \(/);
 });
 
 test("payloads as bytes", async () => {
