@@ -58,7 +58,7 @@ class Table(Targets):
     Without shows_waits, a look leaves out how a task is tried again. `token_of` tells the token of an attempt
     that has begun in another home too; None: the table makes its own."""
     BEGIN = BEGIN
-    lacks, runs = ("table", ), ("table", "lease", "run", "target", "queues", "mark")
+    lacks, runs = ("table", ), ("table", "lease", "run", "target", "queues", "several", "mark")
     process = None  # it serves all
 
     def __init__(self, program, lease_ms=30000, answers_once=False, counts_cancelled=False,
