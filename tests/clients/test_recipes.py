@@ -420,7 +420,7 @@ def test_a_trace_through_the_queue(recipe):
     it["calls"].put("b", '{"order": 43}')  # From before the change.
     with worked_on(it["calls"], it["traced"](lambda job: seen.append(job.text), start_span)):
         emptied(it["calls"])
-    assert seen == [("calls attempt 1", parent), f'{{"order": 42, "traceparent": "{parent}"}}',
+    assert seen == [("calls attempt 1", parent), f'{{"order":42,"traceparent":"{parent}"}}',
                     ("calls attempt 1", None), '{"order": 43}']
 
 

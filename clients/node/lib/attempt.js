@@ -146,6 +146,7 @@ class Attempt {
     /** The end of a handler whose job is done. Its error is told, and changes nothing. */
     #afterwards({ error }) {
         if (error !== undefined && !this.job.givenUp) {
+            this.failure = { error };
             const { queue, id } = this.job;
             process.emitWarning(`'${id}' in '${queue}' is done, and its handler failed after the acknowledgement: ` +
                 errorText(error), "TickwheelWarning");
