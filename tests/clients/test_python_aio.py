@@ -12,7 +12,7 @@ import redis
 import redis.asyncio
 from effects import act, judge, names as acts, new_effects
 from eventually import wait_until_async
-from harness import PATIENCE
+from harness import HOST, PATIENCE, free_port
 from python_package import LIMITS, bad_arguments, new_file
 from subject import url_of
 
@@ -485,6 +485,23 @@ async def test_wrong_handlers_and_errors_that_stay(place, caplog):
             await worker.run()
         await here.client.delete(here.key)
     assert caplog.records[0].getMessage().startswith("ready; ")
+
+
+@in_a_loop
+async def test_a_stop_before_the_cluster_was_there(queue, caplog):
+    """A bug: the worker had no connections yet, and ended with an AttributeError."""
+    client = redis.asyncio.RedisCluster(host=HOST, port=free_port())
+    worker = Worker(client)
+
+    @worker.task(queue)
+    async def handler(_):
+        pass
+
+    run = asyncio.create_task(worker.run(signals=False))
+    await wait_until_async(lambda: warnings(caplog))
+    worker.stop()
+    assert await run == Counts()
+    await client.close()
 
 
 async def beyond(server, queue, limit):
