@@ -4,6 +4,8 @@
     with Proxy(server) as proxy:
         subject = Subject("go", "mails", url=proxy.url)
         proxy.lose_reply("TW.ACK")   # the next TW.ACK is carried out, and its reply is lost with its connection
+        with proxy.held():           # nothing passes
+            proxy.cut()              # all connections end
 """
 import contextlib
 import socket
@@ -26,6 +28,7 @@ class Pair:
     def to_server(self):
         with contextlib.suppress(OSError):
             while data := self.client.recv(65536):
+                self.proxy.open.wait(PATIENCE)
                 if self.proxy.takes(data):
                     self.doomed = True
                 self.server.sendall(data)
@@ -34,6 +37,7 @@ class Pair:
     def to_client(self):
         with contextlib.suppress(OSError):
             while data := self.server.recv(65536):
+                self.proxy.open.wait(PATIENCE)
                 if self.doomed:
                     self.proxy.lost.set()
                     break
@@ -51,7 +55,8 @@ class Proxy:
 
     def __init__(self, server):
         self.server, self.word, self.lock = server, None, threading.Lock()
-        self.pairs, self.lost = [], threading.Event()
+        self.pairs, self.lost, self.open = [], threading.Event(), threading.Event()
+        self.open.set()
 
     def __enter__(self):
         self.socket = socket.create_server((HOST, 0))
@@ -62,8 +67,7 @@ class Proxy:
     def __exit__(self, *_):
         self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
-        for pair in self.pairs:
-            pair.close()
+        self.cut()
 
     @property
     def url(self):
@@ -81,6 +85,20 @@ class Proxy:
     def lose_reply(self, word):
         """The reply to the next command with this word is lost, together with its connection."""
         self.word = word.lower().encode()
+
+    @contextlib.contextmanager
+    def held(self):
+        """Nothing passes within this context; it comes late."""
+        self.open.clear()
+        try:
+            yield self
+        finally:
+            self.open.set()
+
+    def cut(self):
+        """Ends all connections."""
+        for pair in list(self.pairs):
+            pair.close()
 
     def takes(self, data):
         """Whether the data has the command whose reply is to be lost; the word counts once."""

@@ -27,18 +27,25 @@ Job = collections.namedtuple("Job", "queue name acts")
 
 class Model:
     """The server, its workers and the jobs."""
+    crew_size = 4
 
     def __init__(self, fleet, folder):
         self.rng, self.folder, self.numbers = seeded(), folder, itertools.count()
-        self.server = fleet.server(appendonly="yes")
         self.jobs, self.crew, self.gone, self.seen = {}, [], [], collections.Counter()
-        for _ in range(4):
+        self.open(fleet)
+        for _ in range(self.crew_size):
             self.hire()
+
+    def open(self, fleet):
+        self.server = fleet.server(appendonly="yes")
+
+    def subject(self, language, **options):
+        return Subject(language, *QUEUES, server=self.server, **options)
 
     def hire(self):
         language = languages()[next(self.numbers) % len(languages())]
-        self.crew.append(Subject(language, *QUEUES, server=self.server, jobs=self.rng.randrange(1, 5),
-                                 lease=LEASE, name=language, grace=self.rng.choice([None, 100])))
+        self.crew.append(self.subject(language, jobs=self.rng.randrange(1, 5), lease=LEASE, name=language,
+                                      grace=self.rng.choice([None, 100])))
 
     def leave(self, subject):
         self.crew.remove(subject)
