@@ -477,9 +477,8 @@ def kb_read_by(server, call):
 def test_info_looks_at_no_more_with_many_queues(server, r):
     """A past bug: INFO went through all queues for their bytes and, while a task was held, through all
     targets."""
-    r.config_set("tickwheel.target-backoff-ms", 5000)
     r.set("held:out", "not a stream")
-    r.execute_command("TW.SEND", "held", "held:out", 1, "IN", 0, "TRIES", 15, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "held", "held:out", 1, "IN", 0, "BACKOFF", HOUR, 1, HOUR, "PAYLOAD", "f", "v")
     wait_until(lambda: server.tw()["held"] == 1)
     few = kb_read_by(server, lambda: r.info("tickwheel"))
     for begin in range(0, 60000, 10000):
