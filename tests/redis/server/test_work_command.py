@@ -15,6 +15,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 
 import pytest
 
@@ -22,7 +23,12 @@ from harness import HOST, PATIENCE, ROOT, Fleet, Guard, now_ms, program, task, w
 from situations import calls_of
 from test_tour import pattern_of
 
+sys.path.append(os.path.join(ROOT, "tests", "command"))
+
+from clock import Clock  # noqa: E402  (the folder has to be on the path first)
+
 COMMAND = os.path.abspath(os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel"))
+TIMED = os.path.join(os.path.dirname(COMMAND), "tests", "tickwheel_timed")  # its time is a Clock
 PAGE = pathlib.Path(ROOT, "docs", "work.md")
 LEASE_MS = 120000
 FAR_MS = 3600000
@@ -31,12 +37,12 @@ FAR_MS = 3600000
 class Work:
     """A `tickwheel work` that runs, with its outputs in files."""
 
-    def __init__(self, folder, *words, **options):
+    def __init__(self, folder, *words, command=COMMAND, **options):
         self.out, self.err = folder / f"{len(list(folder.iterdir()))}.out", None
         self.err = self.out.with_suffix(".err")
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             # pylint: disable-next=consider-using-with  (end() waits for it)
-            self.process = subprocess.Popen([COMMAND, "work", *map(str, words)], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([command, "work", *map(str, words)], stdin=subprocess.DEVNULL,
                                             stdout=out, stderr=err, cwd=folder, **options)
         Guard.tell("+", self.process.pid)
 
@@ -475,22 +481,24 @@ def test_a_second_signal_gives_tasks_back(place, work):
     assert place.find("a") == place.FRESH
 
 
-def test_the_end_of_the_grace(place, work):
-    """A command may do its task in the last second. Another one ignores SIGTERM, and gets SIGKILL. If the first
-    one got no processor in that second, it got SIGKILL too, and both have another try."""
+def test_the_end_of_the_grace(place, work, tmp_path):
+    """A command may do its task in the last second. Another one ignores SIGTERM, and gets SIGKILL. The clock
+    of the worker stands still until the first one has ended, and its end counts after that second."""
     for name in "ab":
         place.put(name, wait_ms=FAR_MS)
-    for turn in range(5):
-        one = work(place, 'trap "[ $TICKWHEEL_ID = a ] && exit 0" TERM; here=$TICKWHEEL_ID.$$; mkfifo $here; '
-                   f'exec 3<> $here; echo $$ > $TICKWHEEL_ID.{turn}; while :; do read line <&3; done',
-                   "--grace", "50ms")
-        pids = [pid_in(one.out.parent / f"{name}.{turn}") for name in "ab"]
-        begin, counts = now_ms(), one.stop()
-        assert now_ms() >= begin + 1000
-        wait_until(lambda these=pids: not any(map(runs, these)))
-        if counts != [0, 0, 0, 2, 0]:
-            break
-    assert counts == [1, 0, 0, 1, 0]
+    clock = Clock(tmp_path)
+    one = work(place, 'trap "[ $TICKWHEEL_ID = a ] && exit 0" TERM; mkfifo $TICKWHEEL_ID; '
+               'exec 3<> $TICKWHEEL_ID; echo $$ > $TICKWHEEL_ID.pid; while :; do read line <&3; done',
+               "--grace", "50ms", command=TIMED, env=clock.environment())
+    clock.processes.append(one.process)
+    pids = [one.out.parent / f"{name}.pid" for name in "ab"]
+    clock.until(lambda: all(map(pathlib.Path.exists, pids)), 1)
+    pids = [pid_in(path) for path in pids]
+    one.signal()
+    clock.until(lambda: not runs(pids[0]), 0.5)
+    assert runs(pids[1]) and place.find("a")[0] == place.RUNNING
+    clock.until(lambda: not runs(pids[1]), 2)
+    assert one.ends() == [1, 0, 0, 1, 0]
     assert place.find("a") is None and place.find("b") == place.FRESH
 
 
