@@ -20,6 +20,12 @@ PART = 370 * 1000 * 1000
 MINUTES = 300
 
 
+@pytest.fixture(autouse=True)
+def huge_pages(fleet):
+    """The kernel hands out gigabytes in huge pages, if the environment asks for them (CMakeLists.txt)."""
+    fleet.options = {"disable-thp": "no"}
+
+
 @pytest.fixture
 def big(fleet):
     """A server that takes commands of more than a gigabyte."""
