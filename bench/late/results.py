@@ -4,9 +4,10 @@
 # side: its name, its colour, the place of its tasks
 SIDES = {"sched": ("scheduler", "ours", "memory"), "libuv": ("libuv", "blue", "memory"),
          "go": ("Go, time.AfterFunc", "sky", "memory"), "store": ("a file", "ours", "disk"),
-         "module": ("Redis module", "ours", "Redis"), "bullmq_hz10": ("BullMQ, hz 10", "pink", "Redis"),
-         "bullmq_hz100": ("BullMQ, hz 100", "plum", "Redis"), "pgboss": ("pg-boss", "gold", "disk"),
-         "graphile": ("graphile-worker", "brown", "disk"),
+         "module": ("Redis module", "ours", "Redis"), "python": ("Python, threads", "ours", "Redis"),
+         "asyncio": ("Python, asyncio", "ours", "Redis"), "python_file": ("Python, a file", "ours", "disk"),
+         "bullmq_hz10": ("BullMQ, hz 10", "pink", "Redis"), "bullmq_hz100": ("BullMQ, hz 100", "plum", "Redis"),
+         "pgboss": ("pg-boss", "gold", "disk"), "graphile": ("graphile-worker", "brown", "disk"),
          "polled": ("a table, each 100 ms", "green", "disk")}
 HEAD = "side\tpending\tmetric\tmedian\tleast\tmost\trounds\n"
 
