@@ -532,6 +532,63 @@ def test_how_replies_count(outcome, reply, unsure, counted):
     assert outcome.counted(reply, unsure) == counted
 
 
+class Server:
+    """Gets commands as a worker's link sends them. The first of them wait for `go`."""
+
+    def __init__(self, reply):
+        self.reply, self.sent, self.go = reply, [], threading.Event()
+        self.calls, self.ends = _links.Calls(self.send), {}
+
+    def send(self, commands):
+        self.sent.append([name for name, in commands])
+        assert self.go.wait(PATIENCE)
+        return [self.reply(name) for name, in commands]
+
+    def call(self, name):
+        try:
+            self.ends[name] = self.calls.call([name])
+        except BaseException as error:  # pylint: disable=broad-except
+            self.ends[name] = error
+
+    def call_together(self):
+        """One thread sends, and four others wait for it."""
+        threads = [threading.Thread(target=self.call, args=[name], daemon=True) for name in "abcde"]
+        threads[0].start()
+        wait_until(lambda: self.sent == [["a"]])
+        for thread in threads[1:]:
+            thread.start()
+        wait_until(lambda: len(self.calls.waiting) == 4)
+        self.go.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert [sorted(names) for names in self.sent] == [["a"], ["b", "c", "d", "e"]]
+
+
+def test_commands_that_wait_are_sent_together():
+    error = redis.ResponseError("ERR no")
+    server = Server(lambda name: error if name == "c" else name.upper())
+    server.call_together()
+    assert server.ends == {"a": "A", "b": "B", "c": error, "d": "D", "e": "E"}
+    server.call("f")
+    assert server.ends["f"] == "F" and server.sent[2:] == [["f"]]
+
+
+@pytest.mark.parametrize("error", [redis.ConnectionError("gone"), KeyboardInterrupt()])
+def test_commands_that_are_sent_together_fail_together(error):
+    def fail(_):
+        raise error
+
+    server = Server(fail)
+    server.call_together()
+    assert server.ends["a"] is error and set(server.ends) == set("abcde")
+    others = [server.ends[name] for name in "bcde"]
+    assert others.count(error) == (1 if isinstance(error, KeyboardInterrupt) else 4)
+    assert all(isinstance(one, (redis.ConnectionError, type(error))) for one in others)
+    server.reply = str.upper
+    server.call("f")
+    assert server.ends["f"] == "F"
+
+
 def test_groups_of_queues_share_the_places():
     """Each of three groups has a place of its own among five; two places for four groups go around. When jobs
     have all places but one, the groups have that one in turns, and none of them keeps it for long."""

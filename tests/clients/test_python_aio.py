@@ -125,6 +125,31 @@ async def test_a_transaction(place):
             assert (await here.work.on(pipe).get("a")).text == "x"  # At once, since the pipeline watches.
 
 
+@in_a_loop
+async def test_commands_that_wait_are_sent_together():
+    sent, go, link = [], [], _links.Link(None, 30, 5)
+
+    async def send(commands):
+        sent.append("".join(name for name, in commands))
+        await wait_until_async(lambda: go)
+        if "f" in sent[-1]:
+            raise redis.ConnectionError("gone")
+        return [redis.ResponseError("ERR no") if name == "c" else name.upper() for name, in commands]
+
+    link.send = send
+    calls = [asyncio.create_task(link.call(["a"]))]
+    await wait_until_async(lambda: sent)
+    calls += [asyncio.create_task(link.call([name])) for name in "bcde"]
+    await wait_until_async(lambda: len(link.waiting) == 4)
+    calls[3].cancel()
+    go.append(True)
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    assert [str(end) for end in ends] == ["A", "B", "ERR no", "", "E"] and sent == ["a", "bcde"]
+    failed = await asyncio.gather(link.call(["f"]), link.call(["g"]), return_exceptions=True)
+    assert [str(end) for end in failed] == ["gone", "gone"] and sent[2:] == ["fg"]
+    assert await link.call(["h"]) == "H"
+
+
 def test_both_kinds_of_queue_have_the_same_calls():
     mine, other = (inspect.getmembers(kind, inspect.isfunction) for kind in (Queue, tickwheel.Queue))
     assert {name: str(inspect.signature(call)).replace("AsyncIterator", "Iterator") for name, call in mine} == {

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import redis
 import redis.exceptions
@@ -48,13 +48,81 @@ def address_in(error: BaseException) -> Tuple[str, int]:
     return host, int(port)
 
 
+class Call:
+    """A command, and the thread that waits for its end, or for its turn to send."""
+
+    def __init__(self, words: Sequence[Value]) -> None:
+        self.words, self.woken, self.ended = words, threading.Event(), False
+        self.reply: Any = None  # Or an error.
+
+    def end(self, reply: Any) -> None:
+        self.reply, self.ended = reply, True
+        self.woken.set()
+
+
+class Calls:
+    """Lets one thread at a time send, and that thread sends the commands of all threads that wait by then, in
+    one pipeline. So a worker with a hundred threads needs one connection, and few system calls for a job.
+    `send` gets the words of some commands, and returns the reply or the error of each."""
+
+    def __init__(self, send: Callable[[List[Sequence[Value]]], List[Any]]) -> None:
+        self.send, self.lock, self.sending = send, threading.Lock(), False
+        self.waiting: List[Call] = []
+
+    def call(self, words: Sequence[Value]) -> Any:
+        """Returns the reply to a command, or raises its error."""
+        one = Call(words)
+        with self.lock:
+            self.waiting.append(one)
+            waits, self.sending = self.sending, True
+        try:
+            if waits:
+                one.woken.wait()
+            if not one.ended:
+                self.send_all()
+        except BaseException:  # The main thread was interrupted: the others go on.
+            self.leave(one)
+            raise
+        if isinstance(one.reply, BaseException):
+            raise one.reply
+        return one.reply
+
+    def send_all(self) -> None:
+        with self.lock:
+            some, self.waiting = self.waiting, []
+        replies: List[Any] = [redis.ConnectionError("the call was interrupted")] * len(some)
+        try:
+            replies = self.send([one.words for one in some])
+        except Exception as error:  # pylint: disable=broad-except
+            replies = [error] * len(some)
+        finally:
+            for one, reply in zip(some, replies):
+                one.end(reply)
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        """Lets the next thread send."""
+        with self.lock:
+            self.sending = bool(self.waiting)
+            if self.sending:
+                self.waiting[0].woken.set()
+
+    def leave(self, one: Call) -> None:
+        with self.lock:
+            if one not in self.waiting:
+                return
+            self.waiting.remove(one)
+        if one.woken.is_set():
+            self.pass_on()
+
+
 class Link:
     """The connections to the server of some queues: one server, or the primary that the Sentinels name. All
     methods but take() are for any thread."""
 
     def __init__(self, client: Any, lease_s: float, block_s: float) -> None:
         self.client, self.lock, self.generation = client, threading.Lock(), 0
-        self.lease_s, self.block_s = lease_s, block_s
+        self.lease_s, self.block_s, self.calls = lease_s, block_s, Calls(self.send)
         self.taker: Optional[Any] = None
         self.taker_id = 0
         self.build(client.connection_pool)
@@ -92,7 +160,17 @@ class Link:
 
     def call(self, words: Sequence[Value]) -> Any:
         """Sends another command. Raises the errors of redis-py."""
-        return self.caller.execute_command(*words)
+        return self.calls.call(words)
+
+    def send(self, commands: List[Sequence[Value]]) -> List[Any]:
+        """Sends commands. Returns for each its reply, or the error that the server replied with."""
+        if len(commands) == 1:
+            return [self.caller.execute_command(*commands[0])]
+        with self.caller.pipeline(transaction=False) as pipe:
+            for words in commands:
+                pipe.execute_command(*words)
+            replies: List[Any] = pipe.execute(raise_on_error=False)
+        return replies
 
     def leave(self) -> None:
         """After an error of take(): the next take() has a new connection. Only for the thread that takes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import redis.asyncio as redis
 from redis import exceptions
@@ -15,9 +15,6 @@ from .. import _errors
 from .._clients import check_role
 from .._links import CONNECTION, address_in, settings_of, timeouts
 from .._words import Value
-
-CALLS = 16  # Results and heartbeats on their way at once, each on a connection of its own.
-
 
 async def close(client: Any) -> None:
     """Closes a client; the method's name depends on the version."""
@@ -39,7 +36,8 @@ class Link:
 
     def __init__(self, client: Any, lease_s: float, block_s: float) -> None:
         self.client, self.lease_s, self.block_s, self.generation = client, lease_s, block_s, 0
-        self.calls = asyncio.Semaphore(CALLS)
+        self.waiting: List[Tuple[Sequence[Value], asyncio.Future[Any]]] = []
+        self.sender: Optional[asyncio.Task[None]] = None
         self.taker: Optional[Any] = None
         self.taker_id = 0
         self.caller: Any = None
@@ -72,9 +70,45 @@ class Link:
             return 0  # Then nobody can unblock it, and a stop waits for the end of BLOCK.
 
     async def call(self, words: Sequence[Value]) -> Any:
-        """Sends another command. Raises the errors of redis-py."""
-        async with self.calls:
-            return await self.caller.execute_command(*words)
+        """Sends another command, in one pipeline with all that wait by then. Raises the errors of redis-py."""
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.waiting.append((words, reply))
+        if self.sender is None:
+            self.sender = asyncio.create_task(self.send_all(), name="tickwheel-send")
+        return await reply
+
+    async def send_all(self) -> None:
+        """Sends commands as long as some wait."""
+        try:
+            while self.waiting:
+                some, self.waiting = self.waiting, []
+                try:
+                    replies = await self.send([words for words, _ in some])
+                except Exception as error:  # pylint: disable=broad-except
+                    replies = [error] * len(some)
+                for (_, future), reply in zip(some, replies):
+                    self.end(future, reply)
+        finally:
+            self.sender = None
+
+    @staticmethod
+    def end(future: asyncio.Future[Any], reply: Any) -> None:
+        if future.done():  # Nobody waits for it any more.
+            return
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
+        else:
+            future.set_result(reply)
+
+    async def send(self, commands: List[Sequence[Value]]) -> List[Any]:
+        """Sends commands. Returns for each its reply, or the error that the server replied with."""
+        if len(commands) == 1:
+            return [await self.caller.execute_command(*commands[0])]
+        async with self.caller.pipeline(transaction=False) as pipe:
+            for words in commands:
+                pipe.execute_command(*words)
+            replies: List[Any] = await pipe.execute(raise_on_error=False)
+        return replies
 
     async def leave(self) -> None:
         """After an error of take(): the next take() has a new connection."""
