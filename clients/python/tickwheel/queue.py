@@ -59,7 +59,7 @@ class Queue(QueueBase):
 
         `target`: the key of the Stream or List. `payload`: for a Stream a dict of fields and values, for a List
         one value. `kind`: "stream"; "list", to whose right end the value goes, or "list left". `maxlen`: trims
-        the Stream to about so many entries. `tries`: refusals of the target until the task is dead, 1 to 15.
+        the Stream to about so many entries. `tries`: the refusals with which the task is dead, 1 to 15.
         The other arguments are those of put()."""
         words = self.send_words(target, id, payload, kind=kind, maxlen=maxlen, delay=delay, at=at,
                                 condition=condition, keep_due=keep_due, every=every, times=times, missed=missed,
