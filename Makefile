@@ -34,6 +34,7 @@ replay: build ## replay a recorded trace of real timers
 # Unit tests, model, exhaustive tests, command, layers, documents, and the module in real servers.
 test: ## run all tests, except the long rounds
 	@tools/setup build test redis clients docs node
+	@tests/clients/fetch_node_sqlite build/node-sqlite3
 	@tools/build build --module -DTICKWHEEL_TESTS=ON -DTICKWHEEL_WERROR=ON
 	@tools/run-tests build -LE long
 
