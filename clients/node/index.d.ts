@@ -27,6 +27,60 @@ export interface Source extends Client {
     duplicate(...overrides: any[]): any;
 }
 
+/** A client for the primary that sentinels name. */
+export interface Primary extends Client {
+    find(): Promise<Source>;
+    close(): Promise<void>;
+}
+
+/** A client of npm's redis, with its own methods. */
+export interface Server extends Source {
+    [method: string]: any;
+}
+
+/** A connection of better-sqlite3 or node:sqlite, whose calls return when the work is done. */
+export interface SyncConnection {
+    prepare(sql: string): any;
+    exec(sql: string): any;
+    close(): any;
+}
+
+/** A connection of npm's sqlite3. */
+export interface AsyncConnection extends SyncConnection {
+    all(sql: string, ...rest: any[]): any;
+    configure(option: any, ...rest: any[]): any;
+}
+
+export interface FileOptions {
+    /** ms that a change waits while others write. Default: 5000. */
+    timeout?: number;
+    /** Default: a driver that the program has loaded already; otherwise the first of these that is there. */
+    driver?: "node:sqlite" | "better-sqlite3" | "sqlite3";
+}
+
+/** The queues of an SQLite file: the `client` of Queue and Worker. Errors are FileErrors. */
+export class File implements Client {
+    constructor(path: string, options?: FileOptions);
+    readonly path: string;
+    readonly timeout: number;
+    readonly driver: "node:sqlite" | "better-sqlite3" | "sqlite3";
+    /** Opens the file. A call does so too. */
+    connect(): Promise<this>;
+    /** Closes the connection when the calls so far are done. */
+    close(): Promise<void>;
+    sendCommand(words: Words): Promise<any>;
+}
+
+type SqliteUrl = `sqlite:///${string}`;
+type SentinelUrl = `${"redis" | "rediss"}+sentinel://${string}`;
+type OptionsFor<U> = U extends SqliteUrl ? FileOptions
+    : U extends SentinelUrl ? Pick<SentinelOptions, "client" | "sentinel" | "timeout"> : object;
+
+/** Resolves to the client of this home, connected. `options` are those of File, of sentinelPrimary, or of
+ * createClient or createCluster of npm's redis. */
+export function connect<U extends string>(url: U, options?: OptionsFor<U>):
+    Promise<U extends SqliteUrl ? File : U extends SentinelUrl ? Primary : Server>;
+
 /** When a task is due: `delay` ms from now, or `at` a time (a Date, or Unix time in ms). At most one of them.
  * Both are integers from 0 to 253402300799999, the end of the year 9999. */
 export type When = { delay?: number; at?: undefined } | { delay?: undefined; at?: Date | number };
@@ -56,8 +110,8 @@ export type PutOptions = When & {
     times?: number | null;
     /** What becomes of periods that were missed. Default: coalesce. */
     missed?: "burst" | "skip" | "coalesce";
-    /** A first attempt that is later by so many ms is not made: the task, or its period, is dropped. Default, and
-     * null: no limit. */
+    /** A first attempt that is later by so many ms is not made: the task, or its period, is dropped. Default,
+     * and null: no limit. */
     maxLate?: number | null;
     /** Failures until the task is dead, 1 to 1,000,000. Default: the server's setting, 20 unless changed. */
     tries?: number;
@@ -123,14 +177,18 @@ export interface QueueOptions<B extends boolean = boolean> {
 
 /** Tasks for workers under one key. Bad arguments are a TypeError or RangeError, and then nothing is sent. */
 export class Queue<B extends boolean = false> {
-    constructor(client: Client, key: Bytes, options?: QueueOptions<B>);
+    constructor(client: Client | AsyncConnection, key: Bytes, options?: QueueOptions<B>);
     readonly key: Bytes;
+
+    /** The same queue in the transaction that is open on a connection of yours, or through another client. */
+    on(client: Client | AsyncConnection): Queue<B>;
+    on(db: SyncConnection): SyncQueue<B>;
 
     /** Files a task; the server makes an id for null. Resolves to the id, or to null if `condition` kept the
      * queue as it was. */
     put(id: Bytes | null, payload: Value | Values, options?: PutOptions): Promise<string | null>;
-    /** Resolves to a number for each id: 0 if there was no such task, 1 if it was cancelled, 2 if a worker had it:
-     * it is removed, and its work may happen. */
+    /** Resolves to a number for each id: 0 if there was no such task, 1 if it was cancelled, 2 if a worker had
+     * it: it is removed, and its work may happen. */
     cancel(...ids: [Bytes, ...Bytes[]]): Promise<(0 | 1 | 2)[]>;
     /** Resolves to true, to false if `condition` kept the old time, or to null if there is no such task. */
     move(id: Bytes, options: MoveOptions): Promise<boolean | null>;
@@ -166,6 +224,30 @@ export class Queue<B extends boolean = false> {
     putWords(id: Bytes | null, payload: Value | Values, options?: PutOptions): Words;
     cancelWords(...ids: [Bytes, ...Bytes[]]): Words;
     moveWords(id: Bytes, options: MoveOptions): Words;
+}
+
+/** A Queue of a file over a connection of better-sqlite3 or node:sqlite, in the transaction that is open there.
+ * The methods have done their work when they return, and throw their errors: FileError, TypeError or
+ * RangeError. */
+export class SyncQueue<B extends boolean = false> {
+    constructor(db: SyncConnection, key: Bytes, options?: QueueOptions<B>);
+    readonly key: Bytes;
+
+    put(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): string | null;
+    cancel(...ids: [Bytes, ...Bytes[]]): (0 | 1 | 2)[];
+    move(id: Bytes, options: MoveOptions): boolean | null;
+    get(id: Bytes): Task<B extends true ? Buffer : string> | null;
+    count(): number;
+    next(): { id: string; due: Date; next: Date } | null;
+    promote(id: Bytes): boolean;
+    promoteAll(): number;
+    pause(): boolean;
+    resume(): boolean;
+    dead(options?: { count?: number; after?: Bytes }): DeadTask[];
+    replay(id: Bytes, options?: When): boolean;
+    replayAll(options?: When): number;
+    purge(id: Bytes): boolean;
+    purgeAll(): number;
 }
 
 /** An attempt of a task. */
@@ -237,8 +319,8 @@ export interface Address {
 type Payload<B extends boolean> = B extends true ? Buffer : string;
 
 export class Worker<B extends boolean = false> extends EventEmitter {
-    /** `client`: a client, a cluster, or a function that makes a client for the present primary. */
-    constructor(client: Source | (() => Source | Promise<Source>), options?: WorkerOptions<B>);
+    /** `client`: a client, a cluster, a file, or a function that makes a client for the present primary. */
+    constructor(client: Source | File | Primary | (() => Source | Promise<Source>), options?: WorkerOptions<B>);
     readonly name: string;
     readonly counts: Counts;
     /** With `jobs` the queue has so many places of its own, besides those of the worker. */
@@ -275,8 +357,8 @@ export class Retry extends Error {
     readonly delay: number | Date;
 }
 
-/** It is too early: the task shall come again after `delay` ms, or at a Date. Nothing has failed, and the attempt
- * does not count. */
+/** It is too early: the task shall come again after `delay` ms, or at a Date. Nothing has failed, and the
+ * attempt does not count. */
 export class Back extends Error {
     constructor(delay: number | Date);
     readonly delay: number | Date;
@@ -304,8 +386,15 @@ export class EffectError extends Error {}
 /** The reason of job.signal when the worker ends. */
 export class GivenUp extends Error {}
 
-/** An error that does not go away has ended the worker; `cause` is the server's error. */
+/** An error that does not go away has ended the worker; `cause` is the error of the server, or of the file. */
 export class WorkerError extends Error {
+    readonly cause?: unknown;
+}
+
+/** An error of a file, the same for each driver. */
+export class FileError extends Error {
+    /** SQLite's, for example SQLITE_BUSY; or TW_EREPLACED or TW_EFORMAT, as the library in C has it. */
+    readonly code: string;
     readonly cause?: unknown;
 }
 

@@ -2,7 +2,8 @@
 """clients/node: its interface, its package, its types, and the program of docs/node.md. The behaviour that all
 workers share is in test_workers.py. Most checks are in scripts of node/, since each start of Node takes 50 ms.
 
-TICKWHEEL_NODE_PATH: the folder that has node-redis; Debian's if unset."""
+TICKWHEEL_NODE_PATH: the folder that has node-redis; Debian's if unset.
+TICKWHEEL_NODE_DRIVER: the driver for SQLite of the tests of a file; Debian's sqlite3 if unset."""
 import json
 import os
 import pathlib
@@ -13,12 +14,15 @@ import tarfile
 
 import pytest
 from harness import HOST, PATIENCE, ROOT, program, version, wait_until
+from python_package import new_file
+from subject import command, node_driver, node_path
 
 ROOT = pathlib.Path(ROOT)
 PACKAGE, SCRIPTS = ROOT / "clients/node", pathlib.Path(__file__).parent / "node"
-MODULES = os.environ.get("TICKWHEEL_NODE_PATH", "/usr/share/nodejs")
+MODULES = node_path()[0]
 PAGE = ROOT / "docs/node.md"
 BLOCK = re.compile(r"^```js\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE_SECTION = re.compile(r"^## A file instead of a server$.*?(?=^## )", re.DOTALL | re.MULTILINE)
 
 
 def node():
@@ -59,16 +63,48 @@ def run(words, env=None, **options):
 
 
 def environment(modules, server=None):
-    found = {"NODE_PATH": f"{modules}:{MODULES}"}
+    found = {"NODE_PATH": ":".join([str(modules), *node_path()])}
     return {**found, "TICKWHEEL_URL": f"redis://{HOST}:{server.port}"} if server else found
 
 
 # The interface
 
-@pytest.mark.parametrize("script", ["queue.js", "worker.js"])
-def test_the_interface(script, common, modules):
-    told = run([node(), SCRIPTS / script], env=environment(modules, common))
-    assert re.search(r"^# fail 0$", told, re.MULTILINE) and not re.search(r"^# pass 0$", told, re.MULTILINE)
+@pytest.mark.parametrize("script", ["queue.js", "worker.js", "connect.js"])
+def test_the_interface(script, common, modules, tmp_path):
+    all_pass(run([node(), SCRIPTS / script, tmp_path], env=environment(modules, common)))
+
+
+def test_a_file(modules, tmp_path):
+    new_file(tmp_path, "new.db")
+    env = {"TICKWHEEL_DRIVER": node_driver(), "TICKWHEEL_BUILD": os.path.dirname(command()[0])}
+    all_pass(run([node(), SCRIPTS / "file.js", tmp_path], env={**environment(modules), **env}))
+
+
+def all_pass(told):
+    """Asserts that node:test has run tests, and that none of them has failed."""
+    for wanted, line in ((True, "# fail 0"), (False, "# pass 0")):
+        assert bool(re.search(f"^{line}$", told, re.MULTILINE)) == wanted, told
+
+
+WITHOUT = """
+const Module = require("module"), load = Module._load;
+Module._load = (name, ...rest) => {
+    if (!/^(redis|better-sqlite3)$/.test(name)) return load(name, ...rest);
+    throw Object.assign(new Error(name), { code: "MODULE_NOT_FOUND" });
+};
+const { connect } = require("tickwheel");
+const urls = ["redis://h", "redis+cluster://h", "redis+sentinel://h/s", "unix:///s"];
+const calls = urls.map((url) => connect(url)).concat(connect("sqlite:///a.db", { driver: "better-sqlite3" }));
+Promise.allSettled(calls).then((all) => all.forEach((one) => console.log(one.reason.message)));
+"""
+
+
+def test_a_program_needs_the_driver_of_its_home_alone(tmp_path):
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/tickwheel").symlink_to(PACKAGE)
+    said = run([node(), "-e", WITHOUT], cwd=tmp_path).splitlines()
+    assert len(said) == 5 and all("needs npm's redis: npm install redis" in line for line in said[:4]), said
+    assert said[4].startswith("better-sqlite3: not found: use Node 22.13 or later, or npm install"), said
 
 
 @pytest.mark.long(only=True)
@@ -107,7 +143,8 @@ def test_the_package_has_what_is_needed_and_no_more(packed):
         described = json.load(archive.extractfile("package/package.json"))
     sources = {f"lib/{path.name}" for path in (PACKAGE / "lib").iterdir()}
     assert names == {"package.json", "index.d.ts", "README.md", "LICENSE"} | sources
-    assert described["version"] == version() and list(described["peerDependencies"]) == ["redis"]
+    assert described["version"] == version()
+    assert described["peerDependencies"].keys() == described["peerDependenciesMeta"].keys()
     assert "dependencies" not in described
     assert (PACKAGE / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
@@ -176,7 +213,7 @@ console.log("the page is through");
 
 def test_the_page_docs_node_md(server, modules):
     """The blocks of docs/node.md are one program. Its server is another one here."""
-    blocks = BLOCK.findall(PAGE.read_text())
+    blocks = BLOCK.findall(FILE_SECTION.sub("", PAGE.read_text()))
     run_at = next(i for i, block in enumerate(blocks) if "worker.run()" in block)
     text = "\n".join([BEFORE, *blocks[:run_at], WHEN_DONE, *blocks[run_at:], AFTER])
     assert text.count("redis://127.0.0.1:7379") == 2
@@ -187,3 +224,30 @@ def test_the_page_docs_node_md(server, modules):
     assert "welcome:eve died after 1 attempts: no such address" in told
     assert "3 done, 1 failed, 1 of them for the last time, 0 given back, 0 not yours" in told
     assert "paid so far: 7" in told
+
+
+# Another program waits for the end of the work.
+WORKED = """
+const counts = worker.run();
+await new Promise((resolve) => worker.on("done", resolve));
+process.kill(process.pid, "SIGTERM");
+await counts;
+"""
+
+
+def test_the_section_about_a_file(modules):
+    """The blocks of docs/node.md about a file are a program too, of which the test leaves out the blocks with
+    another driver."""
+    driver, folder = node_driver(), modules.parent
+    new_file(folder, "shop.db")
+    blocks = [block for block in BLOCK.findall(FILE_SECTION.search(PAGE.read_text())[0])
+              if f'from "{driver}"' in block or not re.search('from "(better-)?sqlite3"', block)]
+    run_at = next(i for i, block in enumerate(blocks) if "worker.run()" in block)
+    blocks[run_at] = blocks[run_at].replace("await worker.run();", WORKED)
+    source = folder / "file.mjs"
+    source.write_text("\n".join([*blocks, 'console.log(await mails.count(), "waits");']))
+    if driver != "node:sqlite" and not (modules / driver).exists():
+        (modules / driver).symlink_to(next(path for path in (pathlib.Path(one) / driver for one in node_path())
+                                           if path.exists()))
+    told = run([node(), source], env=environment(modules), cwd=folder)
+    assert told.splitlines() == ["to ann@example.org 1", "0 waits" if driver == "node:sqlite" else "1 waits"]

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 from harness import now_ms
 from python_package import new_file
-from subject import Subject, languages
+from subject import Subject, languages, node_driver
 # pylint: disable=unused-import
 from test_workers import (BILLS, MAILS, Desk, test_a_handler_asks_for_a_retry_after_a_delay,
                           test_a_handler_gives_a_job_up, test_a_handler_says_that_it_is_too_early,
@@ -49,13 +49,15 @@ class FileDesk(Desk):
         return now_ms()
 
 
-@pytest.fixture(scope="module", params=[one for one in languages() if one in ("python", "asyncio")])
+@pytest.fixture(scope="module", params=[one for one in languages() if one in ("python", "asyncio", "node")])
 def language(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
 def desk(language, tmp_path_factory):
+    if language == "node":
+        node_driver()
     folder = tmp_path_factory.mktemp("desk")
     url = new_file(folder)
     subject = Subject(language, MAILS, BILLS, url=url, jobs=8, name="desk-7", lease=LEASE)

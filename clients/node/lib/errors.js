@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The errors by which a handler ends its attempt, the reasons of job.signal, and the error that ends a worker.
+// The errors by which a handler ends its attempt, the reasons of job.signal, the error that ends a worker, and
+// those of a file.
 "use strict";
 const check = require("./check");
 
@@ -67,8 +68,17 @@ class GivenUp extends Named {
     }
 }
 
-/** An error that does not go away has ended the worker. `cause` is the server's error. */
+/** An error that does not go away has ended the worker. `cause` is the error of the server, or of the file. */
 class WorkerError extends Named {}
+
+/** An error of a file, the same for each driver. `code` is that of SQLite, for example SQLITE_BUSY; or
+ * TW_EREPLACED or TW_EFORMAT, as the library in C has it. `cause` is the error of the driver. */
+class FileError extends Named {
+    constructor(message, code = "SQLITE_ERROR", options = undefined) {
+        super(message, options);
+        Object.defineProperty(this, "code", { value: code, enumerable: true });
+    }
+}
 
 function cut(text) {
     const whole = Buffer.from(text);
@@ -97,4 +107,4 @@ function errorText(error) {
     }
 }
 
-module.exports = { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError, errorText };
+module.exports = { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError, FileError, errorText };

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError } = require("./errors");
-const { Queue } = require("./queue");
+const { connect } = require("./connect");
+const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError, FileError } = require("./errors");
+const { File } = require("./file");
+const { Queue, SyncQueue } = require("./queue");
 const { Worker } = require("./worker");
 const { sentinelPrimary } = require("./sentinel");
 const { Values } = require("./words");
 
-module.exports = { Queue, Values, Worker, Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError,
-    sentinelPrimary };
+module.exports = {
+    connect, Queue, SyncQueue, File, Values, Worker, Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp,
+    WorkerError, FileError, sentinelPrimary,
+};

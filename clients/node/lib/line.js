@@ -63,7 +63,7 @@ class Line {
 
     /** Returns the client, connected. */
     connected() {
-        if (this.#closed) return Promise.reject(new Error("the worker has ended"));
+        if (this.#closed) return Promise.reject(new Error("the connection was closed"));
         if (!this.#connecting) {
             const connecting = this.#connect();
             this.#connecting = connecting;

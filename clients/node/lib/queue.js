@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 "use strict";
+const { Calls, addCalls } = require("./calls");
 const check = require("./check");
+const drivers = require("./drivers");
+const { File, Within } = require("./file");
 const words = require("./words");
-const { RAW, kindOf, text, task, deadTask } = require("./replies");
+const { RAW, deadTask, kindOf } = require("./replies");
 
 const PAGE = 1000; // Dead tasks in a reply, while all of them are listed.
 
@@ -32,24 +35,49 @@ function checkClient(client) {
     return client;
 }
 
+/** Returns the client for a queue, which a connection of sqlite3 may be too. */
+function clientOf(client) {
+    const driver = drivers.driverOf(client);
+    if (driver === null) return checkClient(client);
+    if (driver === "sqlite3") return new Within(client);
+    throw new TypeError(`the client is a connection of ${driver}: expected new SyncQueue(connection, key), or ` +
+        "queue.on(connection)");
+}
+
 /** Tasks for workers under one key. Methods may be called at the same time, and in any order. */
 class Queue {
     #client;
-    #buffers;
+    #calls;
 
     constructor(client, key, options = {}) {
-        const { buffers = false } = check.options(options, ["buffers"]);
-        this.#client = checkClient(client);
-        this.key = check.bytes("key", key);
-        this.#buffers = check.yesNo("buffers", buffers);
+        this.#calls = new Calls(key, options);
+        this.#client = clientOf(client);
+        this.key = this.#calls.key;
     }
 
-    #write(command) {
-        return send(this.#client, this.key, false, command);
+    static {
+        addCalls(this, (queue) => queue.#calls, (queue, work) => queue.#run(work));
     }
 
-    #read(command) {
-        return send(this.#client, this.key, true, command);
+    async #run(work) {
+        let step = work.next();
+        while (!step.done) {
+            const { command, looks } = step.value;
+            step = work.next(await send(this.#client, this.key, looks, command));
+        }
+        return step.value;
+    }
+
+    /** Returns the same queue through another client, or in a file through a connection of yours: a SyncQueue,
+     * if its driver is one that waits. */
+    on(client) {
+        const driver = drivers.driverOf(client);
+        if (driver !== null && this.#client instanceof File && this.#client.driver !== driver) {
+            throw new TypeError(`the connection is one of ${driver}, and the file is open by ` +
+                `${this.#client.driver}: two copies of SQLite break each other's locks: connect(url, { driver: '${driver}' })`);
+        }
+        const isSync = driver !== null && driver !== "sqlite3";
+        return new (isSync ? SyncQueue : Queue)(client, this.key, this.#calls.options);
     }
 
     // For a transaction: the words alone
@@ -66,64 +94,6 @@ class Queue {
         return words.move(this.key, id, options);
     }
 
-    // Tasks
-
-    async put(id, payload, options = {}) {
-        const reply = await this.#write(this.putWords(id, payload, options));
-        return reply === null ? null : text(reply);
-    }
-
-    async cancel(...ids) {
-        return this.#write(this.cancelWords(...ids));
-    }
-
-    async move(id, options) {
-        const reply = await this.#write(this.moveWords(id, options));
-        return reply === null ? null : reply === 1;
-    }
-
-    async get(id) {
-        const [found] = await this.#read(["TW.GET", this.key, check.bytes("id", id)]);
-        return task(id, found, this.#buffers);
-    }
-
-    async count() {
-        return this.#read(["TW.LEN", this.key]);
-    }
-
-    async next() {
-        const reply = await this.#read(["TW.NEXT", this.key]);
-        return reply === null ? null : { id: text(reply[0]), due: new Date(reply[1]), next: new Date(reply[2]) };
-    }
-
-    async promote(id) {
-        check.bytes("id", id);
-        return await this.#write(words.promote(this.key, id)) === 1;
-    }
-
-    async promoteAll() {
-        return this.#write(words.promote(this.key, null));
-    }
-
-    async pause() {
-        return await this.#write(["TW.PAUSE", this.key]) === 1;
-    }
-
-    async resume() {
-        return await this.#write(["TW.RESUME", this.key]) === 1;
-    }
-
-    // Dead tasks
-
-    async dead(options = {}) {
-        const { count = 100, after } = check.options(options, ["count", "after"]);
-        return (await this.#deadRows(count, after)).map(deadTask);
-    }
-
-    #deadRows(count, after) {
-        return this.#read(words.dead(this.key, { count, after }));
-    }
-
     /**
      * Yields all dead tasks, the first death first. The caller may replay or purge tasks meanwhile: then the
      * last task of a page is gone, and the list is read anew from its head, without the tasks that were
@@ -133,7 +103,7 @@ class Queue {
         let last; // the id of the last row, as bytes
         let died = -1, seen = new Set(); // the time of the last death, and the tasks that died then
         for (;;) {
-            const rows = await this.#deadRows(PAGE, last).catch((error) => {
+            const rows = await this.#run(this.#calls.deadRows(PAGE, last)).catch((error) => {
                 if (last === undefined || kindOf(error) !== "ERR") throw error;
                 return null;
             });
@@ -152,33 +122,36 @@ class Queue {
             if (rows.length < PAGE) return;
         }
     }
+}
 
-    async replay(id, options = {}) {
-        check.bytes("id", id);
-        return await this.#write(words.replay(this.key, id, options)) === 1;
+/**
+ * A queue of the file that a connection of better-sqlite3 or node:sqlite has open, in the transaction that is
+ * open there. Its methods have done their work when they return, and they throw their errors. So a function for
+ * db.transaction() may call them.
+ */
+class SyncQueue {
+    #within;
+    #calls;
+
+    constructor(db, key, options = {}) {
+        const driver = drivers.driverOf(db);
+        if (driver === null || driver === "sqlite3") {
+            throw new TypeError(`db is ${check.shown(db)}: expected a connection of better-sqlite3 or node:sqlite`);
+        }
+        this.#calls = new Calls(key, options);
+        this.#within = new Within(db);
+        this.key = this.#calls.key;
     }
 
-    async replayAll(options = {}) {
-        return this.#untilFew(words.replay(this.key, null, options));
+    static {
+        addCalls(this, (queue) => queue.#calls, (queue, work) => queue.#run(work));
     }
 
-    async purge(id) {
-        check.bytes("id", id);
-        return await this.#write(words.purge(this.key, id)) === 1;
-    }
-
-    async purgeAll() {
-        return this.#untilFew(words.purge(this.key, null));
-    }
-
-    async #untilFew(command) {
-        let all = 0, some;
-        do {
-            some = await this.#write(command);
-            all += some;
-        } while (some === check.MANY);
-        return all;
+    #run(work) {
+        let step = work.next();
+        while (!step.done) step = work.next(this.#within.sendCommand(step.value.command));
+        return step.value;
     }
 }
 
-module.exports = { Queue, checkClient, isCluster, isSentinel };
+module.exports = { Queue, SyncQueue, checkClient, isCluster, isSentinel };

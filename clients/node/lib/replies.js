@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Replies of the server. They are asked for as bytes, so that ids and payloads that are no UTF-8 come through.
+// Replies of the server, and its errors. Replies are asked for as bytes, so that ids and payloads that are no
+// UTF-8 come through.
 "use strict";
+const { FileError } = require("./errors");
 
 // node-redis 4 knows returnBuffers, node-redis 5 typeMapping; each ignores the other's option. 36 is the type
 // of strings, 37 the type of maps, which come as flat arrays, as in RESP2. `timeout` takes node-redis 6's own
@@ -10,12 +12,17 @@ const RAW = Object.freeze({ returnBuffers: true, typeMapping: { 36: Buffer, 37: 
 // The server's errors begin with a word of capital letters; errors of a connection do not, or have a code.
 const REPLY = /^-?[A-Z][A-Z0-9_]+( |$)/;
 
+// Errors of a file that go away, under the names that a server has for such errors.
+const PASSING = { SQLITE_BUSY: "BUSY", SQLITE_LOCKED: "BUSY", SQLITE_FULL: "MISCONF", SQLITE_IOERR: "MISCONF" };
+
 function isReply(error) {
+    if (error instanceof FileError) return true;
     return error instanceof Error && error.code === undefined && REPLY.test(error.message);
 }
 
-/** Returns the first word of the server's error, "" for any other error. */
+/** Returns the first word of the server's error, or of such an error of a file; "" for any other error. */
 function kindOf(error) {
+    if (error instanceof FileError) return PASSING[error.code] || "ERR";
     return isReply(error) ? error.message.replace(/^-/, "").split(" ", 1)[0] : "";
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 "use strict";
 const check = require("./check");
+const { isElsewhere } = require("./refusals");
 const { text } = require("./replies");
-const { end } = require("./line");
+const { Line, copyOf, end } = require("./line");
 const { within } = require("./time");
 
 const noReconnection = () => new Error("the next sentinel is asked");
@@ -53,4 +54,33 @@ function sentinelPrimary(createClient, options) {
     };
 }
 
-module.exports = { sentinelPrimary };
+/** The client of a queue for the primary that `find` names: the function of a Worker. After a failover the call
+ * that fails is the last one to the old primary. */
+class Primary {
+    #line;
+
+    constructor(find, timeout) {
+        this.find = find;
+        this.#line = new Line(async () => copyOf(await find()), timeout);
+    }
+
+    async connect() {
+        await this.#line.connected();
+        return this;
+    }
+
+    async sendCommand(words) {
+        try {
+            return await this.#line.call(words);
+        } catch (error) {
+            if (isElsewhere(error)) this.#line.drop();
+            throw error;
+        }
+    }
+
+    async close() {
+        this.#line.close();
+    }
+}
+
+module.exports = { Primary, sentinelPrimary };

@@ -9,7 +9,10 @@ const check = require("./check");
 const { WorkerError } = require("./errors");
 const { RAW, isReply, kindOf } = require("./replies");
 const { checkClient, isCluster, isSentinel } = require("./queue");
+const { File } = require("./file");
+const { OneFile } = require("./filelink");
 const { copyOf, end } = require("./line");
+const { Primary } = require("./sentinel");
 const { slotOf } = require("./slots");
 const { within } = require("./time");
 
@@ -136,6 +139,8 @@ class ClusterNodes {
 /** Returns the servers that the argument of a Worker stands for. */
 function serversOf(client, nodeAddressMap) {
     if (typeof client === "function") return new OnePrimary(client);
+    if (client instanceof File) return new OneFile(client);
+    if (client instanceof Primary) return new OnePrimary(client.find);
     checkClient(client);
     if (isCluster(client)) return new ClusterNodes(client, nodeAddressMap);
     if (isSentinel(client)) {

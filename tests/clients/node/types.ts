@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The types of clients/node. A line behind @ts-expect-error must be an error. test_node.py lets tsc read this
 // file.
-import tickwheel, { Queue, Values, Worker, Retry, Dead, EffectError, WorkerError, NotYours } from "tickwheel";
-import { ReplyLost, sentinelPrimary } from "tickwheel";
+import tickwheel, { Queue, SyncQueue, Values, Worker, File, FileError, Retry, Dead, EffectError, WorkerError,
+    NotYours, ReplyLost, connect, sentinelPrimary } from "tickwheel";
 import type { Counts, DeadTask, Job, Task, Words } from "tickwheel";
 
 declare const client: {
@@ -86,4 +86,42 @@ async function workers() {
     return [counts, ready, error.cause];
 }
 
-export { queues, workers };
+declare const quick: {
+    prepare(sql: string): unknown; exec(sql: string): unknown; close(): void; pragma(sql: string): unknown;
+};
+declare const slow: {
+    prepare(sql: string, callback?: () => void): unknown; exec(sql: string): unknown;
+    close(callback?: () => void): void;
+    all(sql: string, callback?: (error: Error | null, rows: unknown[]) => void): unknown;
+    configure(option: "busyTimeout", value: number): void;
+};
+
+async function files() {
+    const home: File = await connect("sqlite:///shop.db", { timeout: 100, driver: "sqlite3" });
+    const queue = new Queue(home, "s"), bytes = new Queue(new File("shop.db"), "s", { buffers: true });
+    const id: string | null = queue.on(quick).put("a", "x", { delay: 5 });
+    const later: Promise<string | null> = queue.on(slow).put("a", "x");
+    const task = bytes.on(quick).get("a"), first: Buffer | undefined = task?.payload[0];
+    const mine: SyncQueue = new SyncQueue(quick, "s"), other: Queue = new Queue(slow, "s");
+    const numbers: number[] = [mine.count(), mine.purgeAll(), ...mine.cancel("a")];
+    new Worker(home).task("s", (job) => job.text);
+    const primary = await connect("redis+sentinel://h/s", { timeout: 5 });
+    new Worker(primary).task("s", () => new Queue(primary, "s").count());
+    await primary.close();
+    const server = await connect(process.env.URL || "redis://h", { name: "shop" });
+    new Worker(server);
+    const known: string = await server.hGet("a", "b");
+    await home.close();
+
+    // @ts-expect-error: there is no such driver
+    await connect("sqlite:///shop.db", { driver: "sqlite4" });
+    // @ts-expect-error: a misspelt option
+    new File("shop.db", { timeuot: 5 });
+    // @ts-expect-error: a queue of a connection that waits
+    const wrong: Promise<number> = queue.on(quick).count();
+    // @ts-expect-error: no words
+    mine.putWords("a", "x");
+    return [id, later, first, other, numbers, known, wrong, (error: FileError) => error.code];
+}
+
+export { queues, workers, files };

@@ -9,8 +9,7 @@ const { createHash } = require("crypto");
 const { existsSync, watch, writeSync } = require("fs");
 const { dirname } = require("path");
 const { parseArgs } = require("util");
-const { createClient, createCluster } = require("redis");
-const { Worker, Retry, Back, Dead, EffectError, NotYours, ReplyLost, sentinelPrimary } =
+const { Worker, Retry, Back, Dead, EffectError, NotYours, ReplyLost, connect, sentinelPrimary } =
     require("../../../clients/node");
 
 const say = (...words) => writeSync(1, `${words.join(" ")}\n`);
@@ -26,6 +25,11 @@ function settings() {
 
 /** Returns the argument of the worker, and a function that closes it. */
 async function servers({ url, cluster, sentinel, service }) {
+    if (url && url.startsWith("sqlite:")) {
+        const file = await connect(url, { driver: process.env.TICKWHEEL_NODE_DRIVER });
+        return [file, () => file.close()];
+    }
+    const { createClient, createCluster } = require("redis");
     if (sentinel) {
         const sentinels = sentinel.split(",").map((one) => {
             const [host, port] = one.split(":");
@@ -70,8 +74,10 @@ async function acknowledge(job, [key, ...script]) {
     }
 }
 
+/** In a file a payload is one value, with an act in each line. */
 async function act(job) {
-    const [verb, ...rest] = job.payload[Math.min(job.attempt, job.payload.length) - 1].toString().split(" ");
+    const acts = job.payload.length > 1 ? job.payload : job.text.split("\n");
+    const [verb, ...rest] = acts[Math.min(job.attempt, acts.length) - 1].toString().split(" ");
     if (verb === "show") say("shown", job.queue, job.id, digest(job.payload));
     if (verb === "fail") throw new Error(rest.join(" "));
     if (verb === "retry") throw new Retry(Number(rest[0]), rest.slice(1).join(" "));

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: MIT
+// Queue and Worker of clients/node with their tasks in a file: each command and each reply, the caller's
+// transaction, and the failures of a file. test_node.py runs it, with a folder that has a new file, new.db.
+// TICKWHEEL_DRIVER: the driver of SQLite.
+"use strict";
+const assert = require("assert");
+const { execFileSync } = require("child_process");
+const { once } = require("events");
+const fs = require("fs");
+const { join } = require("path");
+const test = require("node:test");
+const { promisify } = require("util");
+const { Queue, SyncQueue, Worker, File, FileError, WorkerError, Back, Dead, Retry, connect } =
+    require("tickwheel");
+const drivers = require("../../../clients/node/lib/drivers");
+const { OneFile } = require("../../../clients/node/lib/filelink");
+const { one } = require("../../../clients/node/lib/statements");
+
+const DRIVER = process.env.TICKWHEEL_DRIVER, FOLDER = process.argv[2];
+const IS_SYNC = DRIVER !== "sqlite3";
+const FAR = 3600000, YEAR_2100 = new Date(4102444800000), NO_SIGNALS = { signals: [] };
+const NOTHING = { done: 0, failed: 0, died: 0, back: 0, notYours: 0 };
+const LOADED = drivers.load(DRIVER);
+let count = 0;
+
+/** Returns the path of a new file. */
+function freshPath() {
+    const path = join(FOLDER, `tasks${count++}.db`);
+    fs.copyFileSync(join(FOLDER, "new.db"), path);
+    return path;
+}
+
+const open = (path, options = {}) => connect(`sqlite:///${path}`, { driver: DRIVER, ...options });
+
+async function fresh(options, fileOptions) {
+    const path = freshPath(), home = await open(path, fileOptions);
+    return { path, home, queue: new Queue(home, "work", options) };
+}
+
+/** Another connection to the file, which does statements of SQL. */
+async function other(path) {
+    const made = await drivers.open(LOADED, path, false);
+    await made.run(one("PRAGMA busy_timeout = 60000"));
+    return { do: async (...statement) => made.run(one(...statement)), close: async () => made.close() };
+}
+
+/** A connection as a program makes it, with `exec` that is awaited. */
+async function ofCaller(path) {
+    const [, module] = LOADED;
+    const db = IS_SYNC ? new (module.DatabaseSync || module)(path) : new module.Database(path);
+    return { db, exec: IS_SYNC ? async (sql) => db.exec(sql) : promisify(db.exec.bind(db)) };
+}
+
+async function list(iterator) {
+    const found = [];
+    for await (const each of iterator) found.push(each);
+    return found;
+}
+
+const take = (home, most = 10, lease = 60000) => home.take([`t${count++}-name`, ["work"], "me", lease, most]);
+
+/** A worker with one queue, and its promise of the counts. */
+function begin(home, handler, options = {}) {
+    const worker = new Worker(home, { lease: 60000, ...options }).task("work", handler);
+    return [worker, worker.run(NO_SIGNALS)];
+}
+
+
+// Calls
+
+test("a task that was put is there with all its fields", async () => {
+    const { queue } = await fresh(), start = Date.now();
+    assert.equal(await queue.put("a", "one", { delay: FAR }), "a");
+    const { due, remaining, next, ...task } = await queue.get("a");
+    assert.ok(due.getTime() >= start + FAR && due.getTime() <= Date.now() + FAR + 1);
+    assert.deepEqual(next, due);
+    assert.ok(remaining > FAR - 60000 && remaining <= FAR + 1);
+    assert.deepEqual(task, { id: "a", every: null, times: 1, target: "", kind: "workers", maxlen: null,
+        missed: null, missedPeriods: 0, maxLate: null, attempt: 0, lapses: 0, replaced: false,
+        state: "waiting", worker: "", error: "", payload: ["one"] });
+    assert.equal(await queue.get("b"), null);
+    assert.equal(await queue.count(), 1);
+});
+
+test("options of put", async () => {
+    const { queue, path } = await fresh();
+    await queue.put("a", "x", { at: YEAR_2100, every: 60000, times: 3, missed: "skip", maxLate: 5000, tries: 7,
+        backoff: { first: 100, factor: 1.5, max: 1000, jitter: 20 } });
+    const task = await queue.get("a"), db = await other(path);
+    assert.deepEqual([task.due, task.every, task.times, task.missed, task.maxLate],
+        [YEAR_2100, 60000, 3, "skip", 5000]);
+    const look = await db.do("SELECT tries, backoff_ms, factor, backoff_max_ms, jitter FROM tw_task");
+    assert.deepEqual(Object.values(look), [7, 100, 1.5, 1000, 20]);
+    await queue.put("a", "y", { at: 5, keepDue: true, condition: "xx", every: 60000 });
+    assert.deepEqual((await queue.get("a")).due, YEAR_2100);
+    await db.do("UPDATE tw_task SET times = 9223372036854775807"); // More than a number of JavaScript has.
+    assert.equal((await queue.get("a")).times, 2 ** 63);
+    assert.deepEqual([(await queue.get("a")).payload, await queue.next()],
+        [["y"], { id: "a", due: YEAR_2100, next: YEAR_2100 }]);
+    await db.close();
+});
+
+test("conditions of put and move", async () => {
+    const { queue } = await fresh();
+    assert.equal(await queue.put("a", "1", { delay: FAR, condition: "xx" }), null);
+    assert.equal(await queue.put("a", "1", { delay: FAR, condition: "nx" }), "a");
+    assert.equal(await queue.put("a", "2", { delay: FAR, condition: "nx" }), null);
+    assert.equal(await queue.put("a", "2", { delay: 60000, condition: "lt" }), "a");
+    assert.equal(await queue.move("a", { delay: 5000, condition: "gt" }), false);
+    assert.equal(await queue.move("a", { at: YEAR_2100, condition: "gt" }), true);
+    assert.equal(await queue.move("b", { delay: 0 }), null);
+    assert.deepEqual(await queue.cancel("a", "b"), [1, 0]);
+    assert.equal(await queue.next(), null);
+    assert.match(await queue.put(null, "x"), /^[0-9a-f]{16}$/);
+});
+
+test("bytes that are no text", async () => {
+    const { queue } = await fresh({ buffers: true });
+    const bytes = Buffer.from([0, 255, 13, 10]), id = Buffer.from([254]);
+    for (const payload of [bytes, new Uint8Array(bytes), "", Buffer.alloc(0), "z\u00e4"]) {
+        await queue.put(id, payload, { delay: FAR });
+        assert.deepEqual((await queue.get(id)).payload, [Buffer.from(payload)]);
+    }
+    assert.deepEqual(await queue.cancel(id), [1]);
+});
+
+test("a pause and a promotion", async () => {
+    const { queue, home } = await fresh();
+    assert.deepEqual([await queue.resume(), await queue.pause()], [false, true]);
+    await queue.put("ready", "x");
+    assert.deepEqual(await take(home), []);
+    assert.deepEqual([await queue.pause(), await queue.resume()], [false, true]);
+    for (const id of ["a", "b", "c"]) await queue.put(id, "x", { delay: FAR });
+    assert.deepEqual([await queue.promote("a"), await queue.promote("a")], [true, false]);
+    assert.deepEqual([await queue.promoteAll(), await queue.promoteAll()], [2, 0]);
+    assert.equal((await queue.get("a")).state, "ready");
+});
+
+test("attempts, and a task that stands behind one", async () => {
+    const { queue, home } = await fresh();
+    await queue.put("a", "x", { at: 1 });
+    await queue.put("b", "x", { at: 2 });
+    const [[key, id, token, due, attempt, payload, missed], [, , back]] = await take(home);
+    assert.deepEqual([key, String(id), due, attempt, payload.map(String), missed], ["work", "a", 1, 1, ["x"], 0]);
+    assert.match(token, /^[0-9a-f]{16}$/);
+    await queue.put("a", "y");
+    assert.deepEqual([(await queue.get("a")).state, (await queue.get("a")).replaced], ["leased", true]);
+    assert.deepEqual([(await queue.get("a")).worker, await queue.cancel("c", "b")], ["me", [0, 2]]);
+    const tell = (command, ...words) => home.sendCommand([command, "work", id, ...words]);
+    assert.equal(await tell("TW.TOUCH", token, "LEASE", "120000"), (await queue.get("a")).next.getTime());
+    for (const bad of [["TW.TOUCH", "LEASE", "1"], ["TW.NACK"], ["TW.ACK"]]) {
+        const [command, ...rest] = bad;
+        assert.equal(await tell(command, back, ...rest), command === "TW.ACK" ? 0 : null);
+    }
+    assert.equal(await tell("TW.ACK", token), 1);
+    const [[, , again]] = await take(home);
+    assert.equal(await tell("TW.NACK", again, "AT", "4102444800000", "ERROR", "no"), 4102444800000);
+    assert.deepEqual([(await queue.get("a")).error, (await queue.get("a")).next], ["no", YEAR_2100]);
+});
+
+test("dead tasks", async () => {
+    const { queue, home } = await fresh(), start = Date.now();
+    for (const id of ["a", "b", "c"]) {
+        await queue.put(id, "x", { at: 1, tries: 1 });
+        const [[key, name, token]] = await take(home);
+        assert.equal(await home.sendCommand(["TW.NACK", key, name, token, "ERROR", Buffer.from(`no ${id}`)]), 0);
+    }
+    const [first, ...rest] = await queue.dead();
+    assert.ok(first.dead.getTime() >= start && first.due.getTime() === 1);
+    assert.deepEqual([first.id, first.attempt, first.error, first.lapses, first.next], ["a", 1, "no a", 0, null]);
+    assert.deepEqual(rest.map((dead) => dead.id), ["b", "c"]);
+    assert.deepEqual((await queue.dead({ count: 1, after: "a" })).map((dead) => dead.id), ["b"]);
+    assert.deepEqual((await list(queue.allDead())).map((dead) => dead.id), ["a", "b", "c"]);
+    await assert.rejects(queue.dead({ after: "d" }), { message: "AFTER is 'd': expected the id of a dead task" });
+    assert.deepEqual([await queue.replay("a", { delay: FAR }), await queue.replay("a")], [true, false]);
+    assert.deepEqual([await queue.purge("b"), await queue.purge("b")], [true, false]);
+    assert.equal(await queue.replayAll({ at: YEAR_2100 }), 1);
+    assert.deepEqual((await queue.get("c")).due, YEAR_2100);
+    assert.equal(await queue.purgeAll(), 0);
+});
+
+test("a take passes over a thousand tasks that are too late, and the next one goes on", async () => {
+    const { queue, home, path } = await fresh(), db = await other(path);
+    await db.do("WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1001)"
+        + " INSERT INTO tw_put(queue, id, due_ms, max_late_ms) SELECT 'work', 'late' || n, 1, 1 FROM n");
+    await queue.put("a", "x");
+    assert.deepEqual(await take(home), []);
+    const [worker, counts] = begin(home, () => {});
+    await once(worker, "done");
+    await worker.stop();
+    assert.deepEqual([await queue.count(), (await counts).done], [0, 1]);
+    await db.close();
+});
+
+// Wrong values: an error that says which are right, and nothing changes
+
+const REFUSED = [
+    [RangeError, "payload has 2 values: expected one, as this home is a file", (q) => q.put("a", ["x", "y"])],
+    [FileError, "tw_put: id: expected text or a blob of 1 to 960 bytes", (q) => q.put("", "x")],
+    [FileError, "tw_put: id: expected text or a blob of 1 to 960 bytes", (q) => q.put("x".repeat(961), "x")],
+    [FileError, "id has 0 bytes: expected 1 to 1024", (q) => q.get("")],
+    [FileError, "id has 1025 bytes: expected 1 to 1024", (q) => q.purge("x".repeat(1025))],
+    [FileError, "tw_cancel: id: expected text or a blob of 1 to 1024 bytes",
+        (q) => q.cancel("b", "x".repeat(1025))],
+    [FileError, "tw_move: the task is dead", (q) => q.move("dead", { delay: 1 })],
+    [RangeError, "key is <Buffer ff>: expected UTF-8", (q, home) => new Queue(home, Buffer.from([255])).count()],
+    [FileError, "queue: expected UTF-8 text of 1 to 255 bytes", (q, home) => new Queue(home, "").put("a", "x")],
+    [Error, "TW.FORECAST: a file has no such statement", (q, home) => home.sendCommand(["TW.FORECAST", "work"])],
+];
+
+test("values that a file refuses", async () => {
+    const { queue, home } = await fresh();
+    await queue.put("dead", "x");
+    const [[key, id, token]] = await take(home);
+    await home.sendCommand(["TW.NACK", key, id, token, "DEAD"]);
+    await queue.put("b", "x", { delay: FAR });
+    for (const [type, message, call] of REFUSED) {
+        await assert.rejects(async () => call(queue, home), (error) => {
+            assert.ok(error instanceof type && error.message.includes(message), `${error.stack}`);
+            return true;
+        });
+    }
+    assert.deepEqual([await queue.count(), (await queue.get("b")).state], [1, "waiting"]);
+});
+
+test("the arguments of a file and of connect()", async () => {
+    const wrong = [
+        [RangeError, "path is '': expected a file", () => new File("")],
+        [RangeError, "path is ':memory:': expected a file", () => open(":memory:")],
+        [TypeError, "path is 5: expected a string", () => new File(5)],
+        [RangeError, "timeout is -1: expected an integer from 0", () => new File("a", { timeout: -1 })],
+        [RangeError, "driver is 'sqlite4': expected 'node:sqlite' or", () => new File("a", { driver: "sqlite4" })],
+        [TypeError, "there is no option 'wait': expected timeout, driver", () => open("a", { wait: 1 })],
+        [RangeError, "expected sqlite:///FILE", () => connect("sqlite://shop.db")],
+        [RangeError, "expected sqlite:///FILE", () => connect("sqlite:///a?b")],
+        [RangeError, "expected sqlite:///FILE", () => connect("sqlite:///")],
+        [RangeError, "the url's scheme is 'amqp': expected redis, rediss, unix", () => connect("amqp://h")],
+        [RangeError, "the url's scheme is 'h': expected redis", () => connect("h:7")],
+        [RangeError, "the url's scheme is 'redis': expected redis", () => connect("redis://")],
+        [RangeError, "the url's scheme is 'undefined': expected redis", () => connect()],
+        [RangeError, "expected redis+sentinel://HOST:PORT", () => connect("redis+sentinel://a")],
+        [RangeError, "expected redis+sentinel://HOST:PORT", () => connect("redis+sentinel:///s")],
+        [RangeError, "the database of redis+sentinel://a/s/x is 'x'", () => connect("redis+sentinel://a/s/x")],
+        [RangeError, "the sentinel is 'a:b'", () => connect("redis+sentinel://a:b/s")],
+        [RangeError, "expected unix:///PATH", () => connect("unix://h/a")],
+        [TypeError, "db is null: expected a connection of better-sqlite3", () => new SyncQueue(null, "q")],
+    ];
+    for (const [type, message, call] of wrong) {
+        await assert.rejects(async () => call(), (error) => {
+            assert.ok(error instanceof type && error.message.includes(message), error.stack);
+            return true;
+        });
+    }
+    await assert.rejects(open(join(FOLDER, "none", "tasks.db")), { code: "SQLITE_CANTOPEN" });
+});
+
+// Others that use the file
+
+test("changes wait for others that write, in their order, and the program goes on meanwhile", async () => {
+    const { queue, path } = await fresh(), db = await other(path);
+    await queue.put("a", "x", { delay: FAR });
+    await db.do("BEGIN IMMEDIATE");
+    const puts = Promise.all([queue.put("b", "1", { delay: FAR }), queue.put("b", "2", { delay: FAR })]);
+    assert.equal(await queue.count(), 1); // A look does not wait.
+    await db.do("COMMIT");
+    assert.deepEqual(await puts, ["b", "b"]);
+    assert.equal((await queue.get("b")).payload[0], "2");
+    await db.close();
+});
+
+test("a change does not wait for ever", async () => {
+    const { queue, path } = await fresh({}, { timeout: 0 }), db = await other(path);
+    await db.do("BEGIN IMMEDIATE");
+    await assert.rejects(queue.put("a", "x"), (error) => error instanceof FileError && error.code === "SQLITE_BUSY"
+        && error.message === "database is locked");
+    await db.do("COMMIT");
+    assert.equal(await queue.put("a", "x"), "a");
+    await db.close();
+});
+
+test("a worker goes on when others have written", async () => {
+    const { queue, home, path } = await fresh({}, { timeout: 0 }), db = await other(path), trouble = [];
+    await queue.put("a", "x");
+    const [worker, counts] = begin(home, async () => {
+        await db.do("BEGIN IMMEDIATE"); // The acknowledgement waits for it.
+    });
+    worker.on("trouble", (error) => {
+        if (trouble.push(error.message) === 1) db.do("COMMIT");
+    });
+    await once(worker, "done");
+    await worker.stop();
+    assert.deepEqual([await counts, trouble[0]], [{ ...NOTHING, done: 1 }, "database is locked"]);
+    await db.close();
+});
+
+// Workers
+
+test("events, the counts, and a stop of a worker that waits", async () => {
+    const { queue, home } = await fresh(), told = [];
+    const handlers = {
+        done: () => {},
+        retry() { throw new Retry(YEAR_2100, "later"); },
+        dead() { throw new Dead("never"); },
+        back() { throw new Back(FAR); },
+    };
+    for (const id of Object.keys(handlers)) await queue.put(id, id);
+    const [worker, counts] = begin(home, (job) => handlers[job.text](job), { block: 3600000, name: "desk" });
+    for (const name of ["done", "failed", "dead", "back"]) {
+        worker.on(name, (job, error, next) => {
+            told.push([name, job.id, next]);
+            worker.emit("told");
+        });
+    }
+    while (told.length < 4) await once(worker, "told");
+    await worker.stop();
+    assert.deepEqual(await counts, { done: 1, failed: 2, died: 1, back: 1, notYours: 0 });
+    const next = Object.fromEntries(told.map(([name, id, time]) => [`${name} ${id}`, time]));
+    assert.deepEqual(next, { "done done": undefined, "failed retry": YEAR_2100, "dead dead": undefined,
+        "back back": undefined });
+    assert.deepEqual([(await queue.get("dead")).error, (await queue.get("back")).attempt], ["never", 0]);
+});
+
+test("a worker sees tasks that its own program and others put, and those that become due", async () => {
+    const { queue, home, path } = await fresh(), elsewhere = new Queue(await open(path), "work");
+    const [worker, counts] = begin(home, () => {}, { jobs: 2 });
+    for (const each of [queue, elsewhere]) {
+        for (const delay of [0, 30]) {
+            const done = once(worker, "done");
+            await each.put("a", "x", { delay });
+            await done;
+        }
+    }
+    await worker.stop();
+    assert.equal((await counts).done, 4);
+});
+
+test("a task that is cancelled is not yours, and queues with places of their own are served", async () => {
+    const { queue, home } = await fresh(), own = new Queue(home, "own");
+    await queue.put("a", "x");
+    await own.put("b", "x");
+    const worker = new Worker(home, { lease: 30 })
+        .task("work", async (job) => {
+            await queue.cancel("a");
+            if (!job.signal.aborted) await once(job.signal, "abort");
+        }).task("own", () => {}, { jobs: 1 });
+    const counts = worker.run(NO_SIGNALS);
+    await Promise.all([once(worker, "notYours"), once(worker, "done")]);
+    await worker.stop();
+    assert.deepEqual(await counts, { ...NOTHING, done: 1, notYours: 1 });
+});
+
+test("tasks that are taken too late for the worker go back", async () => {
+    const { queue, home } = await fresh(), links = new OneFile(home);
+    await queue.put("a", "x", { tries: 1 });
+    const link = await links.find();
+    await link.connect();
+    const taken = link.sendCommand(["TW.TAKE", "1", "work", "LEASE", "60000", "COUNT", "1", "NAME", "me"]);
+    link.destroy();
+    await taken;
+    assert.deepEqual([(await queue.get("a")).state, (await queue.get("a")).attempt], ["ready", 0]);
+});
+
+// A file that goes away
+
+for (const end of ["", "-wal", "-shm"]) {
+    for (const how of ["removed", "replaced"]) {
+        test(`a file whose ${end || "path"} is ${how} acknowledges nothing`, async () => {
+            const { queue, home, path } = await fresh(), said = `${path}${end} was ${how} while it was open`;
+            const [, counts] = begin(home, () => {});
+            const ended = assert.rejects(counts, (error) => error instanceof WorkerError
+                && error.message.startsWith(said) && error.cause.code === "TW_EREPLACED");
+            await queue.put("a", "x", { delay: FAR });
+            fs.renameSync(path + end, `${path}.old`);
+            if (how === "replaced") fs.copyFileSync(`${path}.old`, path + end);
+            for (const call of [() => queue.put("b", "x"), () => queue.get("a")]) {
+                await assert.rejects(call, (error) => error instanceof FileError && error.message.startsWith(said));
+            }
+            await ended;
+            assert.equal(fs.existsSync(path + end), how === "replaced");
+        });
+    }
+}
+
+test("a log beside no file, or beside an empty one, is left alone", async () => {
+    const { path } = await fresh(), moved = `${path}.moved`;
+    const db = await other(path);
+    await db.do("INSERT INTO tw_put(queue, id, due_ms) VALUES ('work', 'a', 1)");
+    fs.renameSync(path, moved);
+    for (const make of [() => {}, () => fs.writeFileSync(path, "")]) {
+        make();
+        await assert.rejects(open(path), { code: "TW_EREPLACED", message: /-wal is the log of a file that is not/ });
+    }
+    assert.equal(fs.statSync(path).size, 0);
+    for (const end of ["-wal", "-shm"]) fs.renameSync(path + end, moved + end);
+    assert.equal(await new Queue(await open(moved), "work").count(), 1);
+});
+
+test("a file that moves while a change waits acknowledges nothing", async () => {
+    const { queue, path } = await fresh(), db = await other(path);
+    await db.do("BEGIN IMMEDIATE");
+    const put = assert.rejects(queue.put("a", "x"), { code: "TW_EREPLACED", message: /was removed while it was/ });
+    await queue.count();
+    fs.renameSync(path, `${path}.old`);
+    await db.do("COMMIT");
+    await put;
+});
+
+test("a file is used again after its last connection has been closed", async () => {
+    const { queue, home, path } = await fresh();
+    await queue.put("a", "x", { delay: FAR });
+    const last = queue.put("b", "x", { delay: FAR });
+    await home.close();
+    assert.deepEqual([await last, fs.existsSync(`${path}-wal`)], ["b", false]);
+    assert.equal(await queue.count(), 2);
+    fs.unlinkSync(`${path}-wal`); // It is known anew.
+    await assert.rejects(queue.count(), /-wal was removed while it was open/);
+});
+
+test("a symbolic link, a relative path and a name with signs", async () => {
+    const { path, queue } = await fresh(), link = join(FOLDER, "a link?#%"), cwd = process.cwd();
+    await queue.put("a", "x", { delay: FAR });
+    fs.symlinkSync(path, link);
+    process.chdir(FOLDER);
+    const home = await open(encodeURIComponent("a link?#%"));
+    process.chdir(cwd);
+    assert.deepEqual([home.path, await new Queue(home, "work").count()], [fs.realpathSync(path), 1]);
+});
+
+test("tables of another format are refused by each call", async () => {
+    const { queue, home, path } = await fresh(), db = await other(path), { db: mine } = await ofCaller(path);
+    for (const id of ["a", "b"]) await queue.put(id, "x", { at: 1 });
+    const [[, id, token]] = await take(home, 1), here = queue.on(mine);
+    await db.do("UPDATE tw_meta SET format = 2");
+    const said = { code: "TW_EFORMAT", message: "format is 2: expected 1; the version that wrote it can read it" };
+    const calls = [queue, here].flatMap((q) => [() => q.put("a", "y"), () => q.move("b", { delay: 5 }),
+        () => q.cancel("b"), () => q.get("a"), () => q.count(), () => q.next(), () => q.dead(),
+        () => q.purgeAll(), () => q.replayAll()]);
+    for (const call of [...calls, () => home.sendCommand(["TW.ACK", "work", id, token]), () => open(path)]) {
+        await assert.rejects(async () => call(), said);
+    }
+    await db.do("UPDATE tw_meta SET format = 1");
+    assert.deepEqual([await queue.count(), (await queue.get("a")).attempt, (await queue.get("b")).payload],
+        [2, 1, ["x"]]);
+    await db.do("DROP TABLE tw_meta");
+    await db.do("CREATE TABLE tw_meta(name TEXT, value)");
+    await db.do("INSERT INTO tw_meta VALUES ('version', 3)");
+    await assert.rejects(open(path), { message: "format is 0: expected 1; the version that wrote it can read it" });
+    await db.close();
+});
+
+test("a file without tables gets them by the extension", async () => {
+    const path = join(FOLDER, "tables.db");
+    await assert.rejects(open(path), /has no tables .*cannot make them.*`tickwheel put --store FILE <\/dev\/null`/);
+    const code = "const { Queue, connect } = require('tickwheel'), [, path, driver] = process.argv;"
+        + "connect(`sqlite:///${path}`, { driver }).then((home) => new Queue(home, 'q').put('a', 'x'))"
+        + ".then(console.log)";
+    const folders = [process.env.TICKWHEEL_BUILD, process.env.LD_LIBRARY_PATH].join(":");
+    const env = { ...process.env, LD_LIBRARY_PATH: folders };
+    assert.equal(execFileSync(process.execPath, ["-e", code, path, DRIVER], { env }).toString(), "a\n");
+});
+
+// The transaction of the caller
+
+test("a task is put, moved and cancelled in the caller's transaction", async () => {
+    const { queue, path } = await fresh(), { db, exec } = await ofCaller(path), mine = queue.on(db);
+    assert.ok(mine instanceof (IS_SYNC ? SyncQueue : Queue));
+    await exec("CREATE TABLE orders(id)");
+    for (const [end, there] of [["ROLLBACK", null], ["COMMIT", "waiting"]]) {
+        await exec("BEGIN; INSERT INTO orders VALUES (1)");
+        assert.equal(await mine.put("a", "x", { delay: FAR }), "a");
+        assert.deepEqual([await mine.count(), await queue.count()], [1, 0]);
+        await exec(end);
+        assert.equal(((await queue.get("a")) || { state: null }).state, there);
+    }
+    await exec("BEGIN");
+    assert.deepEqual([await mine.move("a", { at: YEAR_2100 }), await mine.promote("a"), await mine.cancel("a")],
+        [true, true, [1]]);
+    await exec("ROLLBACK");
+    assert.equal((await queue.get("a")).state, "waiting");
+    assert.equal(await mine.put("b", "x", { delay: FAR }), "b"); // It is a transaction of its own.
+    assert.equal(await queue.count(), 2);
+});
+
+test("a call that fails in the caller's transaction changes nothing, and the transaction goes on", async () => {
+    const { queue, path } = await fresh(), { db, exec } = await ofCaller(path), mine = queue.on(db);
+    await exec("BEGIN");
+    await mine.put("a", "x", { delay: FAR });
+    const fail = async () => mine.cancel("a", "x".repeat(2000));
+    await assert.rejects(fail, { code: "SQLITE_CONSTRAINT", message: /^tw_cancel: id: expected/ });
+    await exec("COMMIT");
+    assert.equal(await queue.count(), 1);
+    await assert.rejects(fail, FileError);
+    await exec("BEGIN"); // None is open.
+    await exec("COMMIT");
+    assert.equal(await queue.count(), 1);
+});
+
+test("calls at the same time on a connection of the caller", async () => {
+    const { queue, path } = await fresh(), { db } = await ofCaller(path), mine = queue.on(db);
+    const ids = ["a", "b", "c"];
+    assert.deepEqual(await Promise.all(ids.map((id) => mine.put(id, "x", { delay: FAR }))), ids);
+    assert.equal(await queue.count(), 3);
+});
+
+test("a connection whose file has no tables", async () => {
+    const { db } = await ofCaller(join(FOLDER, `empty${count++}.db`));
+    const queue = IS_SYNC ? new SyncQueue(db, "q") : new Queue(db, "q");
+    await assert.rejects(async () => queue.put("a", "x"), /^FileError: the file has no tables of Tickwheel: connect/);
+});
+
+const ifSync = { skip: !IS_SYNC && "sqlite3 calls back" };
+
+test("a driver that waits has done the work when the call returns", ifSync, async () => {
+    const { queue, path } = await fresh(), { db } = await ofCaller(path), mine = queue.on(db);
+    assert.equal(mine.put("a", "x", { delay: FAR }), "a");
+    assert.deepEqual([mine.count(), mine.get("a").payload, mine.dead(), mine.purgeAll()], [1, ["x"], [], 0]);
+    assert.throws(() => mine.put("a", ["x", "y"]), RangeError);
+    assert.throws(() => mine.put("a", 5), TypeError);
+    assert.throws(() => new Queue(db, "work"), /expected new SyncQueue\(connection, key\), or queue.on/);
+    if (db.transaction) {
+        assert.throws(() => db.transaction(() => {
+            mine.put("b", "x", { delay: FAR });
+            mine.put("c".repeat(2000), "x");
+        })(), FileError);
+        assert.equal(await queue.count(), 1);
+    }
+});
+
+test("two copies of SQLite in a program are refused", async () => {
+    const { queue } = await fresh();
+    const db = IS_SYNC ? { prepare() {}, exec() {}, close() {}, all() {}, configure() {} }
+        : { prepare() {}, exec() {}, close() {}, pragma() {} };
+    assert.throws(() => queue.on(db), /two copies of SQLite break each other's locks: connect\(url, { driver:/);
+});
