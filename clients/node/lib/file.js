@@ -7,6 +7,7 @@ const { basename, dirname, join, resolve } = require("path");
 const check = require("./check");
 const drivers = require("./drivers");
 const { FileError } = require("./errors");
+const { Place } = require("./place");
 const { kindOf } = require("./replies");
 const statements = require("./statements");
 const { sleep } = require("./time");
@@ -15,17 +16,6 @@ const EXTENSION = "tickwheel_sqlite";
 const ENDS = ["", "-wal", "-shm"]; // of the file, its log and its index
 const WAITS_MS = [1, 2, 5, 10, 15, 20, 25]; // between tries while others write; the last one again and again
 const NEVER = new AbortController().signal;
-
-/** Returns device and inode of a file; null: there is none; undefined: nobody lets us know. */
-function placeOf(path) {
-    try {
-        const found = fs.statSync(path, { bigint: true, throwIfNoEntry: false });
-        return found ? `${found.dev} ${found.ino}` : null;
-    } catch (error) {
-        if (error.code === "EACCES") return undefined;
-        throw error;
-    }
-}
 
 /** Returns the path of a file that may not be there yet, without symbolic links. */
 function wholePath(path) {
@@ -51,7 +41,7 @@ function isEmpty(path) {
 class File {
     #wanted;
     #driver = null; // a promise of the connection
-    #places = new Map(); // device and inode of the file, its log and its index
+    #places = new Map(); // those of the file, its log and its index
     #last = Promise.resolve(); // of the changes, which wait for others in the order of their calls
 
     /** `timeout`: ms that a change waits while others write. `driver`: a name of drivers.NAMES. */
@@ -82,6 +72,7 @@ class File {
         const driver = this.#driver;
         this.#driver = null;
         if (driver) await driver.then((made) => made.close(), () => {});
+        for (const place of this.#places.values()) place.release();
     }
 
     /** Does a command of the module (docs/redis.md), and returns its reply. */
@@ -152,8 +143,8 @@ class File {
 
     async #open() {
         this.#check([""]); // While no connection is open, the log is not ours.
-        const before = placeOf(this.path);
-        if (before) this.#places.set("", before);
+        const found = Place.of(this.path);
+        if (found) this.#note("", found);
         this.#checkLog();
         const made = await drivers.open(this.#wanted, this.path, !this.#places.has(""));
         try {
@@ -190,13 +181,16 @@ class File {
 
     /** Notes the file of the connection, its log and its index. */
     #notePlaces() {
-        const found = new Map(ENDS.map((end) => [end, placeOf(this.path + end)]));
+        const found = new Map(ENDS.map((end) => [end, Place.of(this.path + end)]));
         this.#check([""]);
         if (found.get("-wal") && !found.get("-shm")) throw this.#lost("-shm", "replaced");
-        for (const [end, place] of found) {
-            if (place) this.#places.set(end, place);
-            else this.#places.delete(end);
-        }
+        for (const [end, place] of found) this.#note(end, place);
+    }
+
+    #note(end, place) {
+        if (this.#places.has(end)) this.#places.get(end).release();
+        this.#places.delete(end);
+        if (place) this.#places.set(end, place);
     }
 
     /** Throws an error if a log lies beside no file, or an empty one. SQLite would remove it, and it may have
@@ -212,10 +206,8 @@ class File {
     #check(ends = ENDS) {
         for (const end of ends) {
             if (!this.#places.has(end)) continue;
-            const found = placeOf(this.path + end);
-            if (found !== undefined && found !== this.#places.get(end)) {
-                throw this.#lost(end, found ? "replaced" : "removed");
-            }
+            const how = this.#places.get(end).lost();
+            if (how) throw this.#lost(end, how);
         }
     }
 

@@ -14,6 +14,7 @@ const { Queue, SyncQueue, Worker, File, FileError, WorkerError, Back, Dead, Retr
     require("tickwheel");
 const drivers = require("../../../clients/node/lib/drivers");
 const { OneFile } = require("../../../clients/node/lib/filelink");
+const { Place } = require("../../../clients/node/lib/place");
 const { one } = require("../../../clients/node/lib/statements");
 
 const DRIVER = process.env.TICKWHEEL_DRIVER, FOLDER = process.argv[2];
@@ -260,11 +261,15 @@ test("changes wait for others that write, in their order, and the program goes o
     const { queue, path } = await fresh(), db = await other(path);
     await queue.put("a", "x", { delay: FAR });
     await db.do("BEGIN IMMEDIATE");
-    const puts = Promise.all([queue.put("b", "1", { delay: FAR }), queue.put("b", "2", { delay: FAR })]);
-    assert.equal(await queue.count(), 1); // A look does not wait.
+    const puts = [];
+    for (let i = 0; i < 100; i++) {
+        puts.push(queue.put("b", `${i}`, { delay: FAR }));
+        assert.equal(await queue.count(), 1); // A look does not wait.
+        await fs.promises.readFile(join(FOLDER, "new.db")); // Meanwhile the changes so far have tried again.
+    }
     await db.do("COMMIT");
-    assert.deepEqual(await puts, ["b", "b"]);
-    assert.equal((await queue.get("b")).payload[0], "2");
+    assert.deepEqual(await Promise.all(puts), Array(100).fill("b"));
+    assert.equal((await queue.get("b")).payload[0], "99");
     await db.close();
 });
 
@@ -320,11 +325,26 @@ test("events, the counts, and a stop of a worker that waits", async () => {
     assert.deepEqual([(await queue.get("dead")).error, (await queue.get("back")).attempt], ["never", 0]);
 });
 
+/** Resolves when a worker that waits has looked three times for changes of the file. */
+function looked(home) {
+    return new Promise((resolve) => {
+        let left = 3;
+        home.version = (...args) => {
+            if (--left === 0) {
+                delete home.version;
+                resolve();
+            }
+            return File.prototype.version.apply(home, args);
+        };
+    });
+}
+
 test("a worker sees tasks that its own program and others put, and those that become due", async () => {
     const { queue, home, path } = await fresh(), elsewhere = new Queue(await open(path), "work");
-    const [worker, counts] = begin(home, () => {}, { jobs: 2 });
+    const [worker, counts] = begin(home, () => {}, { block: 3600000 });
     for (const each of [queue, elsewhere]) {
         for (const delay of [0, 30]) {
+            await looked(home);
             const done = once(worker, "done");
             await each.put("a", "x", { delay });
             await done;
@@ -380,6 +400,53 @@ for (const end of ["", "-wal", "-shm"]) {
         });
     }
 }
+
+/** Does work while a function of fs fails. */
+async function without(name, work) {
+    const own = fs[name];
+    fs[name] = () => {
+        throw new Error(`${name} was called`);
+    };
+    try {
+        return await work();
+    } finally {
+        fs[name] = own;
+    }
+}
+
+test("no call asks for the times of the file", { skip: process.platform !== "linux" }, async () => {
+    const { queue, home } = await fresh();
+    await without("statSync", async () => {
+        await queue.put("a", "x");
+        assert.equal((await take(home)).length, 1);
+        assert.equal((await queue.get("a")).state, "leased");
+    });
+});
+
+test("a file that is replaced is noticed without /proc, and without O_PATH", async () => {
+    for (const name of ["readlinkSync", "openSync"]) {
+        await without(name, async () => {
+            const { queue, path } = await fresh();
+            await queue.put("a", "x", { delay: FAR });
+            fs.renameSync(path, `${path}.old`);
+            await assert.rejects(queue.put("b", "x"), /was removed while it was open/);
+            fs.writeFileSync(path, "");
+            await assert.rejects(queue.put("b", "x"), /was replaced while it was open/);
+        });
+    }
+});
+
+test("the look at a file leaves the locks of SQLite alone", async () => {
+    const path = freshPath(), db = await other(path);
+    await db.do("BEGIN IMMEDIATE");
+    for (const end of ["", "-wal", "-shm"]) Place.of(path + end).release();
+    const code = "const d = require(process.argv[1]), [, , path, driver] = process.argv;"
+        + "d.open(d.load(driver), path, false).then(async (db) => db.run((function* () { yield ['BEGIN IMMEDIATE']; })()))"
+        + ".then(() => console.log('no lock'), (error) => console.log(error.code))";
+    const library = require.resolve("../../../clients/node/lib/drivers");
+    assert.equal(execFileSync(process.execPath, ["-e", code, library, path, DRIVER]).toString(), "SQLITE_BUSY\n");
+    await db.close();
+});
 
 test("a log beside no file, or beside an empty one, is left alone", async () => {
     const { path } = await fresh(), moved = `${path}.moved`;
