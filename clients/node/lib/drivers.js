@@ -88,10 +88,12 @@ function promised(start) {
  * do. */
 class AsyncDriver {
     #db;
+    #statements; // null: none is kept, as the caller could not close the connection with one
     #last = Promise.resolve();
 
-    constructor(db) {
+    constructor(db, isOurs) {
         this.#db = db;
+        this.#statements = isOurs ? new Map() : null;
     }
 
     /** Does work, and returns a promise of its result. */
@@ -104,10 +106,9 @@ class AsyncDriver {
     async #steps(work) {
         let step = work.next();
         while (!step.done) {
-            const [sql, ...values] = step.value;
             let rows;
             try {
-                rows = await promised((done) => this.#db.all(sql, values, done));
+                rows = await this.#rows(...step.value);
             } catch (error) {
                 step = work.throw(error);
                 continue;
@@ -117,12 +118,33 @@ class AsyncDriver {
         return step.value;
     }
 
+    async #rows(sql, ...values) {
+        if (!this.#statements) return promised((done) => this.#db.all(sql, values, done));
+        if (!this.#statements.has(sql)) {
+            let made;
+            await promised((done) => {
+                made = this.#db.prepare(sql, done);
+            });
+            this.#statements.set(sql, made);
+        }
+        const made = this.#statements.get(sql);
+        try {
+            return await promised((done) => made.all(values, done));
+        } catch (error) { // A statement that has found a lock would go on with its transaction.
+            this.#statements.delete(sql);
+            await promised((done) => made.finalize(done));
+            throw error;
+        }
+    }
+
     load(extension) {
         return promised((done) => this.#db.loadExtension(extension, done));
     }
 
-    close() {
-        return this.#last.then(() => promised((done) => this.#db.close(done)));
+    async close() {
+        await this.#last;
+        for (const made of this.#statements.values()) await promised((done) => made.finalize(done));
+        await promised((done) => this.#db.close(done));
     }
 }
 
@@ -138,7 +160,8 @@ const adopted = new WeakMap(); // the driver of each connection of a caller
 
 /** Returns the driver for a connection of the caller. */
 function adopt(db) {
-    if (!adopted.has(db)) adopted.set(db, driverOf(db) === "sqlite3" ? new AsyncDriver(db) : new SyncDriver(db));
+    const isAsync = driverOf(db) === "sqlite3";
+    if (!adopted.has(db)) adopted.set(db, isAsync ? new AsyncDriver(db, false) : new SyncDriver(db));
     return adopted.get(db);
 }
 
@@ -192,7 +215,7 @@ async function open([name, module], path, create) {
             db = new module.Database(path, mode, done);
         });
         db.configure("busyTimeout", 0);
-        return new AsyncDriver(db);
+        return new AsyncDriver(db, true);
     } catch (error) {
         // better-sqlite3 looks for the folder by itself.
         if (!/^Cannot open database/.test(error.message)) throw fileError(error);

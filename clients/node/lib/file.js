@@ -41,6 +41,7 @@ function isEmpty(path) {
 class File {
     #wanted;
     #driver = null; // a promise of the connection
+    #changes = 0; // of this connection, which do not change data_version
     #places = new Map(); // those of the file, its log and its index
     #last = Promise.resolve(); // of the changes, which wait for others in the order of their calls
 
@@ -62,7 +63,7 @@ class File {
 
     /** Opens the file. A call does so too. */
     async connect() {
-        await this.#repeat(statements.version, this.#end());
+        await this.#dataVersion(this.#end());
         return this;
     }
 
@@ -87,7 +88,8 @@ class File {
     }
 
     take(words, patience, signal) {
-        return this.#transaction(false, () => statements.take(...words), patience, signal);
+        const isChange = (found) => found.length > 0; // Workers that find nothing do not wake each other.
+        return this.#transaction(false, () => statements.take(...words), patience, signal, isChange);
     }
 
     place(keys, patience, signal) {
@@ -95,17 +97,24 @@ class File {
     }
 
     /** Returns a text that changes when somebody changes the file. */
-    version(patience, signal) {
+    async version(patience, signal) {
         this.#check();
-        return this.#repeat(statements.version, this.#end(patience), signal);
+        const others = await this.#dataVersion(this.#end(patience), signal);
+        return `${this.#changes} ${others}`;
     }
 
-    #transaction(looks, work, patience, signal) {
+    async #dataVersion(...until) {
+        return (await this.#repeat(() => statements.one("PRAGMA data_version"), ...until)).data_version;
+    }
+
+    #transaction(looks, work, patience, signal, isChange = () => true) {
         const whole = () => statements.transaction(looks, work(), () => this.#check());
         const end = this.#end(patience), act = () => this.#repeat(whole, end, signal);
         if (looks) return act();
         const mine = this.#last.then(act);
-        this.#last = mine.catch(() => {});
+        this.#last = mine.then((result) => {
+            if (isChange(result)) this.#changes++;
+        }, () => {});
         return mine;
     }
 

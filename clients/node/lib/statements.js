@@ -264,12 +264,6 @@ function* place(keys) {
     return first;
 }
 
-/** Returns a text that changes when this connection or another one changes the file. */
-function* version() {
-    const [row] = yield ["SELECT total_changes() AS own, data_version AS others FROM pragma_data_version"];
-    return `${row.own} ${row.others}`;
-}
-
 // Commands
 
 const COMMANDS = {
@@ -357,4 +351,4 @@ function* one(...statement) {
     return (yield statement)[0];
 }
 
-module.exports = { command, take, place, version, checkFormat, transaction, savepoint, one };
+module.exports = { command, take, place, checkFormat, transaction, savepoint, one };
