@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 "use strict";
 const effect = require("./effect");
+const { OneFile } = require("./filelink");
 const { Line } = require("./line");
 const { endOf, isElsewhere } = require("./refusals");
 const { kindOf } = require("./replies");
@@ -139,6 +140,9 @@ class Loop {
     /** Returns the command that acknowledges a job and runs a script of its handler. Throws if a key of the script
      * lies in another slot than the queue. */
     scriptWords(job, script, keys, args) {
+        if (this.#crew.servers instanceof OneFile) {
+            throw new TypeError(`the home of '${job.id}' is a file: ackThen() runs a script of a server`);
+        }
         const names = effect.keysOf(keys);
         for (const key of names) {
             if (this.#crew.servers.groups([job.queue, key]).length === 1) continue;

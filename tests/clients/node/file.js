@@ -10,7 +10,7 @@ const fs = require("fs");
 const { join } = require("path");
 const test = require("node:test");
 const { promisify } = require("util");
-const { Queue, SyncQueue, Worker, File, FileError, WorkerError, Back, Dead, Retry, connect } =
+const { Queue, SyncQueue, Values, Worker, File, FileError, WorkerError, Back, Dead, Retry, connect } =
     require("tickwheel");
 const drivers = require("../../../clients/node/lib/drivers");
 const { OneFile } = require("../../../clients/node/lib/filelink");
@@ -196,7 +196,7 @@ test("a take passes over a thousand tasks that are too late, and the next one go
 // Wrong values: an error that says which are right, and nothing changes
 
 const REFUSED = [
-    [RangeError, "payload has 2 values: expected one, as this home is a file", (q) => q.put("a", ["x", "y"])],
+    [RangeError, "payload has 2 values: expected one, as this home is a file", (q) => q.put("a", new Values("x", "y"))],
     [FileError, "tw_put: id: expected text or a blob of 1 to 960 bytes", (q) => q.put("", "x")],
     [FileError, "tw_put: id: expected text or a blob of 1 to 960 bytes", (q) => q.put("x".repeat(961), "x")],
     [FileError, "id has 0 bytes: expected 1 to 1024", (q) => q.get("")],
@@ -378,6 +378,20 @@ test("tasks that are taken too late for the worker go back", async () => {
     link.destroy();
     await taken;
     assert.deepEqual([(await queue.get("a")).state, (await queue.get("a")).attempt], ["ready", 0]);
+});
+
+test("a payload of JSON, jobs that run at once, and no script", async () => {
+    const { queue, home } = await fresh(), seen = [];
+    await queue.put("a", { order: 42 });
+    await queue.put("b", ["x"], { delay: FAR });
+    const worker = new Worker(home).task("work", async (job) => {
+        await assert.rejects(job.ackThen("return 1"), { name: "TypeError", message: /^the home of '[ab]' is a file: / });
+        seen.push(job.json);
+    });
+    assert.deepEqual(await worker.runReady({ throwErrors: true }), { ...NOTHING, done: 1 });
+    assert.equal(await queue.promote("b"), true);
+    assert.deepEqual(await worker.runReady({ throwErrors: true }), { ...NOTHING, done: 1 });
+    assert.deepEqual(seen, [{ order: 42 }, ["x"]]);
 });
 
 // A file that goes away
@@ -581,7 +595,7 @@ test("a driver that waits has done the work when the call returns", ifSync, asyn
     const { queue, path } = await fresh(), { db } = await ofCaller(path), mine = queue.on(db);
     assert.equal(mine.put("a", "x", { delay: FAR }), "a");
     assert.deepEqual([mine.count(), mine.get("a").payload, mine.dead(), mine.purgeAll()], [1, ["x"], [], 0]);
-    assert.throws(() => mine.put("a", ["x", "y"]), RangeError);
+    assert.throws(() => mine.put("a", new Values("x", "y")), RangeError);
     assert.throws(() => mine.put("a", 5), TypeError);
     assert.throws(() => new Queue(db, "work"), /expected new SyncQueue\(connection, key\), or queue.on/);
     if (db.transaction) {
