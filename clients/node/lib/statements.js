@@ -6,23 +6,16 @@
 const { randomBytes } = require("crypto");
 const check = require("./check");
 const { FileError } = require("./errors");
+const { LOOKS, dead } = require("./looks");
+const { bytesOf, payloadOf, named } = require("./rows");
 
 const FORMAT = 1; // of the tables
 const MOST = 1000; // tasks of a take
-const MOST_ID = 1024; // bytes of an id, in each verb but a put
 const OPTIONS = { EVERY: "every_ms", TIMES: "times", MAXLATE: "max_late_ms", TRIES: "tries", JITTER: "jitter" };
 const CONDITIONS = ["NX", "XX", "GT", "LT", "KEEPDUE"];
-const NO_BYTES = Buffer.alloc(0);
 
 // A lease that has run out ends at the next call for its task.
 const OVER = "coalesce(lease_end_ms <= (SELECT clock FROM tw_clock), 0)";
-
-// `times` may be larger than a number of JavaScript, which a driver may refuse to read.
-const TASK = `
-    SELECT state, due_ms AS due, next_ms AS next, attempt, lapses, replaced, every_ms AS every,
-        CAST(times AS TEXT) AS times, missed, missed_periods AS "missed-periods", max_late_ms AS "max-late",
-        coalesce(worker, '') AS worker, coalesce(error, '') AS error, payload
-    FROM tw_look WHERE queue = ? AND id = ?`;
 
 // The next time at which a take may find something: also the end of a lease.
 const PLACE = `
@@ -35,12 +28,6 @@ const WAITING = `
     SELECT id FROM tw_look WHERE queue = ? AND dead_ms IS NULL AND (state = 'waiting' OR ${OVER})
     ORDER BY place_ms, revision LIMIT ?`;
 
-// A page of dead tasks behind one: its revision may be larger than a number of JavaScript.
-const DEAD = `
-    SELECT id, due_ms AS due, dead_ms AS dead, attempt, coalesce(error, '') AS error, lapses FROM tw_task
-    WHERE queue = ? AND dead_ms IS NOT NULL AND (dead_ms, revision) > (?, CAST(? AS INTEGER))
-    ORDER BY dead_ms, revision LIMIT ?`;
-
 const PROMOTE = "INSERT INTO tw_promote(queue, id) VALUES (?, ?) RETURNING id";
 const REPLAY = "INSERT INTO tw_replay(due_ms, queue, id) VALUES (?, ?, ?) RETURNING id";
 const PURGE = `
@@ -52,22 +39,6 @@ const NO_TABLES = "the file has no tables of Tickwheel: connect('sqlite:///FILE'
 
 // It takes the lock to write, and changes nothing.
 const LOCK = "UPDATE tw_meta SET format = format WHERE 0";
-
-/** Some drivers have a Uint8Array. */
-function bytesOf(value) {
-    return Buffer.isBuffer(value) ? value : Buffer.from(value);
-}
-
-function payloadOf(row) {
-    return [row.payload === null ? NO_BYTES : bytesOf(row.payload)];
-}
-
-/** Returns an id for statements that do not check it themselves. Throws the contract's error. */
-function named(id) {
-    const name = bytesOf(id);
-    if (name.length >= 1 && name.length <= MOST_ID) return name;
-    throw new FileError(`id has ${name.length} bytes: expected 1 to ${MOST_ID}`, "SQLITE_CONSTRAINT");
-}
 
 /** Returns the time of IN or AT. The present is rounded up, so that nothing is early, but a task for now is
  * ready at once. */
@@ -134,33 +105,6 @@ function* move(key, id, word, ms, condition = null) {
     return (yield* insert("tw_move", row)) ? 1 : 0;
 }
 
-function* getOne(key, id) {
-    const [row] = yield [TASK, key, id];
-    if (!row) return null;
-    const times = row.times === null ? null : Number(row.times);
-    const remaining = Math.max(0, (row.next || 0) - Date.now());
-    return Object.entries({ ...row, times, payload: payloadOf(row), remaining, kind: "workers", target: "",
-        maxlen: null }).flat();
-}
-
-function* get(key, ...ids) {
-    const found = [];
-    for (const id of ids.map(named)) found.push(yield* getOne(key, id));
-    return found;
-}
-
-function* count(key) {
-    const sql = "SELECT count(*) AS tasks FROM tw_task WHERE queue = ? AND dead_ms IS NULL";
-    return (yield [sql, key])[0].tasks;
-}
-
-function* next(key) {
-    const [row] = yield [`SELECT id, due_ms AS due, next_ms AS next FROM tw_task INDEXED BY tw_order
-        WHERE queue = ? AND dead_ms IS NULL AND replaced = 0 AND run = 0
-            AND next_ms > (SELECT clock FROM tw_clock) ORDER BY place_ms, revision LIMIT 1`, key];
-    return row ? [bytesOf(row.id), row.due, row.next] : null;
-}
-
 /** Promotes a task, `IDS 1 id`, or a page of them, `ALL`, and returns their number. If each task of the page
  * dies, of a lease that has run out, it takes the next page: 0 says that no task waits. */
 function* promote(key, how, _, id) {
@@ -177,21 +121,6 @@ function* setPaused(key, paused) {
 }
 
 // Dead tasks
-
-function* dead(key, _, most, __, after) {
-    let place = [-1, "-1"];
-    if (after !== undefined) {
-        const [row] = yield ["SELECT dead_ms, CAST(revision AS TEXT) AS revision FROM tw_task"
-            + " WHERE queue = ? AND id = ? AND dead_ms IS NOT NULL", key, bytesOf(after)];
-        if (!row) {
-            throw new FileError(`AFTER is '${bytesOf(after)}': expected the id of a dead task`,
-                "SQLITE_CONSTRAINT");
-        }
-        place = [row.dead_ms, row.revision];
-    }
-    const rows = yield [DEAD, key, ...place, Number(most)];
-    return rows.map((row) => [bytesOf(row.id), row.due, row.dead, row.attempt, row.error, row.lapses, null]);
-}
 
 /** Does a statement for a dead task, `IDS 1 id`, or for a page of them, `ALL`. Returns their number. */
 function* eachDead(sql, key, [how, , id], ...first) {
@@ -266,13 +195,12 @@ function* place(keys) {
 
 // Commands
 
-const COMMANDS = {
-    "TW.PUT": put, "TW.CANCEL": cancel, "TW.MOVE": move, "TW.GET": get, "TW.LEN": count, "TW.NEXT": next,
-    "TW.PROMOTE": promote, "TW.DEAD": dead, "TW.REPLAY": replay, "TW.PURGE": purge, "TW.ACK": ack,
-    "TW.TOUCH": touch, "TW.NACK": nack, "TW.PAUSE": (key) => setPaused(key, 1),
-    "TW.RESUME": (key) => setPaused(key, 0),
+const CHANGES = {
+    "TW.PUT": put, "TW.CANCEL": cancel, "TW.MOVE": move, "TW.PROMOTE": promote, "TW.REPLAY": replay,
+    "TW.PURGE": purge, "TW.ACK": ack, "TW.TOUCH": touch, "TW.NACK": nack,
+    "TW.PAUSE": (key) => setPaused(key, 1), "TW.RESUME": (key) => setPaused(key, 0),
 };
-const LOOKS = ["TW.GET", "TW.LEN", "TW.NEXT", "TW.DEAD"];
+const COMMANDS = { ...LOOKS, ...CHANGES };
 
 /** Returns { looks, work }: whether a command only looks, and a function that makes its generator. */
 function command([name, key, ...words]) {
@@ -281,7 +209,7 @@ function command([name, key, ...words]) {
     if (!bytesOf(key).equals(Buffer.from(queue))) {
         throw new RangeError(`key is ${check.shown(key)}: expected UTF-8, as this home is a file`);
     }
-    return { looks: LOOKS.includes(name), work: () => COMMANDS[name](queue, ...words) };
+    return { looks: Object.hasOwn(LOOKS, name), work: () => COMMANDS[name](queue, ...words) };
 }
 
 // Transactions
