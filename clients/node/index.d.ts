@@ -155,6 +155,10 @@ export interface Task<P extends string | Buffer = string> {
     worker: string;
     error: string;
     payload: P[];
+    /** The first value of the payload, as text. */
+    readonly text: string;
+    /** The first value, read as JSON once. Throws a SyntaxError if it is none. */
+    readonly json: any;
 }
 
 export interface DeadTask {

@@ -2,7 +2,8 @@
 "use strict";
 const check = require("./check");
 const words = require("./words");
-const { text, task, deadTask } = require("./replies");
+const { text, deadTask } = require("./replies");
+const { Task } = require("./task");
 
 /**
  * The calls of a queue. Each is a generator that yields commands, { command, looks }, gets their replies, and
@@ -52,7 +53,7 @@ class Calls {
 
     * get(id) {
         const [found] = yield* this.#read(["TW.GET", this.#key, check.bytes("id", id)]);
-        return task(id, found, this.#buffers);
+        return Task.of(id, found, this.#buffers);
     }
 
     * count() {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { shown } = require("./check");
 const { NotYours, GivenUp } = require("./errors");
 const { text, values } = require("./replies");
+const { Carrier } = require("./task");
 
 /** A task that this worker has taken: the argument of the handler. */
-class Job {
+class Job extends Carrier {
     #controller = new AbortController();
     #ackThen;
-    #json; // undefined: not read yet
 
     /** `row` is an element of TW.TAKE's reply. `ackThen` does the work of the method with this name. */
     constructor([queue, id, token, due, attempt, payload, missedPeriods], buffers, ackThen) {
+        super();
         this.queue = text(queue);
         this.id = text(id);
         this.token = text(token);
@@ -22,25 +22,6 @@ class Job {
         this.#ackThen = ackThen;
         // The names as bytes, for the commands that end the attempt.
         Object.defineProperty(this, "names", { value: [queue, id, token] });
-    }
-
-    /** The first value of the payload as text. */
-    get text() {
-        return text(this.payload[0]);
-    }
-
-    /** The first value, read as JSON once: the same object each time. Throws a SyntaxError if it is none. */
-    get json() {
-        if (this.#json === undefined) {
-            try {
-                this.#json = JSON.parse(this.text);
-            } catch (error) {
-                const begin = shown(this.text.slice(0, 40));
-                throw new SyntaxError(`payload begins with ${begin}: expected JSON (${error.message})`,
-                    { cause: error });
-            }
-        }
-        return this.#json;
     }
 
     /** Aborted when the task is not yours any more (the reason is a NotYours), or when the worker ends before

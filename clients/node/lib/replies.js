@@ -40,36 +40,9 @@ function fields(flat) {
     return found;
 }
 
-/** Returns an element of TW.GET's reply as an object; null if there is no such task. */
-function task(id, flat, buffers) {
-    if (flat === null) return null;
-    const found = fields(flat);
-    return {
-        id: text(id),
-        due: new Date(found.due),
-        remaining: found.remaining,
-        every: found.every,
-        times: found.times,
-        target: text(found.target),
-        kind: text(found.kind),
-        maxlen: found.maxlen,
-        missed: found.missed === null ? null : text(found.missed),
-        missedPeriods: found["missed-periods"],
-        maxLate: found["max-late"],
-        attempt: found.attempt,
-        lapses: found.lapses,
-        replaced: found.replaced === 1,
-        state: text(found.state),
-        next: found.next === null ? null : new Date(found.next),
-        worker: text(found.worker),
-        error: text(found.error),
-        payload: values(found.payload, buffers),
-    };
-}
-
 /** Returns an element of TW.DEAD's reply as an object. */
 function deadTask([id, due, dead, attempt, error, lapses, next]) {
     return { id: text(id), due: new Date(due), dead: new Date(dead), attempt, error: text(error), lapses, next };
 }
 
-module.exports = { RAW, isReply, kindOf, text, values, task, deadTask };
+module.exports = { RAW, isReply, kindOf, text, values, fields, deadTask };

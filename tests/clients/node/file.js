@@ -81,6 +81,8 @@ test("a task that was put is there with all its fields", async () => {
         state: "waiting", worker: "", error: "", payload: ["one"] });
     assert.equal(await queue.get("b"), null);
     assert.equal(await queue.count(), 1);
+    await queue.put("a", { order: 42 });
+    assert.deepEqual((await queue.get("a")).json, { order: 42 });
 });
 
 test("options of put", async () => {
@@ -596,7 +598,7 @@ test("a driver that waits has done the work when the call returns", ifSync, asyn
     assert.equal(mine.put("a", "x", { delay: FAR }), "a");
     assert.deepEqual([mine.count(), mine.get("a").payload, mine.dead(), mine.purgeAll()], [1, ["x"], [], 0]);
     assert.throws(() => mine.put("a", new Values("x", "y")), RangeError);
-    assert.throws(() => mine.put("a", 5), TypeError);
+    assert.throws(() => mine.put("a", undefined), TypeError);
     assert.throws(() => new Queue(db, "work"), /expected new SyncQueue\(connection, key\), or queue.on/);
     if (db.transaction) {
         assert.throws(() => db.transaction(() => {

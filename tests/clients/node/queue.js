@@ -114,8 +114,13 @@ test("a payload that is neither text nor bytes is JSON", async () => {
         [YEAR_2100, '"2100-01-01T00:00:00.000Z"']];
     for (const [value, text] of values) {
         await queue.put("a", value, { delay: FAR });
-        assert.deepEqual((await queue.get("a")).payload, [text]);
+        const task = await queue.get("a");
+        assert.deepEqual([task.payload, task.text, task.json], [[text], text, JSON.parse(text)]);
     }
+    const task = await queue.get("a");
+    assert.equal(task.json, task.json); // It is read once.
+    await queue.put("a", Buffer.from("no JSON"), { delay: FAR });
+    await assert.rejects(async () => (await queue.get("a")).json, /^SyntaxError: payload begins with 'no JSON'/);
 });
 
 test("inside a transaction", async () => {

@@ -19,6 +19,7 @@ async function queues() {
         maxLate: 5, backoff: { first: 1, factor: 2, max: 3 } });
     await queue.put(null, new Uint8Array(1), { at: new Date() });
     const task: Task | null = await queue.get("a"), raw: Task<Buffer> | null = await bytes.get("a");
+    const first: string = task!.text, order: number = raw!.json.order;
     const texts: string[] = task!.payload, buffers: Buffer[] = raw!.payload, due: Date = task!.due;
     const moved: boolean | null = await queue.move("a", { at: 5, condition: "gt" });
     const count: (0 | 1 | 2)[] = await queue.cancel("a", "b");
@@ -49,7 +50,7 @@ async function queues() {
     const wrong: Buffer[] = task!.payload;
     // @ts-expect-error: no client
     new Queue("redis://127.0.0.1", "s");
-    return [id, texts, buffers, due, moved, count, next, wrong];
+    return [id, first, order, texts, buffers, due, moved, count, next, wrong];
 }
 
 async function workers() {
