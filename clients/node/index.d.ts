@@ -119,6 +119,21 @@ export type PutOptions = When & {
     backoff?: Backoff;
 };
 
+/** Fields and values of a Stream's entry. */
+export type Fields = Record<string, Value> | Map<Bytes, Value>;
+
+export type StreamOptions = PutOptions & {
+    kind?: "stream";
+    /** Trims the Stream to about so many entries. */
+    maxlen?: number;
+};
+
+export type ListOptions = PutOptions & {
+    /** The value goes to the right end of the List, or to its left one. */
+    kind: "list" | "list left";
+    maxlen?: undefined;
+};
+
 export type MoveOptions = When & {
     /** Only to a later (gt) or an earlier (lt) time. */
     condition?: "gt" | "lt";
@@ -161,6 +176,63 @@ export interface Task<P extends string | Buffer = string> {
     readonly json: any;
 }
 
+/** A waiting task. */
+export interface Row {
+    id: string;
+    due: Date;
+    /** The time of its next chance to be taken or delivered. */
+    next: Date;
+}
+
+export interface RangeOptions {
+    /** The first next time: a Date, or Unix time in ms. Default: none is too early. */
+    first?: Date | number;
+    /** The last next time. Default: none is too late. */
+    last?: Date | number;
+    /** Tasks of one call, 1 to 10,000. Default: 1000. */
+    count?: number;
+}
+
+export interface ForecastOptions {
+    /** ms of a step, 1 to 3155760000000. Default: 1000. */
+    step?: number;
+    /** Their number, 1 to 10,000. Default: 60. */
+    steps?: number;
+}
+
+/** A queue, as TW.INFO describes it. A file counts no events, has no targets and knows nothing of memory: null. */
+export interface Stats {
+    /** Waiting, ready and leased. */
+    tasks: number;
+    waiting: number;
+    ready: number;
+    leased: number;
+    dead: number;
+    paused: boolean;
+    /** Of the waiting task that comes first; null: no task waits. */
+    next: Date | null;
+    /** ms for which one task has been ready for longest; 0: none is ready. */
+    oldestReady: number;
+    /** Ready, and the server has neither delivered nor offered them yet. */
+    late: number | null;
+    /** Waiting, because their target refuses. */
+    held: number | null;
+    /** Different targets, with their options. */
+    routes: number | null;
+    bytes: number | null;
+    taken: number | null;
+    done: number | null;
+    failed: number | null;
+    lapsed: number | null;
+    back: number | null;
+    died: number | null;
+    dropped: number | null;
+    skipped: number | null;
+    coalesced: number | null;
+    delivered: number | null;
+    replaced: number | null;
+}
+
 export interface DeadTask {
     id: string;
     due: Date;
@@ -191,6 +263,11 @@ export class Queue<B extends boolean = false> {
     /** Files a task; the server makes an id for null. Resolves to the id, or to null if `condition` kept the
      * queue as it was. */
     put(id: Bytes | null, payload: Value | Values, options?: PutOptions): Promise<string | null>;
+    /** Files a task that the server itself delivers to a Stream or a List when it is due. The payload is fields and
+     * values for a Stream, and one value for a List. `tries` are the refusals with which the task is dead, 1 to 15. A
+     * file has no targets: TypeError. Resolves as put(). */
+    send(target: Bytes, id: Bytes | null, payload: Fields, options?: StreamOptions): Promise<string | null>;
+    send(target: Bytes, id: Bytes | null, payload: Value, options: ListOptions): Promise<string | null>;
     /** Resolves to a number for each id: 0 if there was no such task, 1 if it was cancelled, 2 if a worker had
      * it: it is removed, and its work may happen. */
     cancel(...ids: [Bytes, ...Bytes[]]): Promise<(0 | 1 | 2)[]>;
@@ -199,8 +276,15 @@ export class Queue<B extends boolean = false> {
     get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;
     /** The number of tasks that are not dead. */
     count(): Promise<number>;
-    /** The waiting task that comes first, with its due time and the time of its next chance to be taken. */
-    next(): Promise<{ id: string; due: Date; next: Date } | null>;
+    /** The waiting task that comes first. */
+    next(): Promise<Row | null>;
+    /** The waiting tasks whose next time lies between two times, the earliest first. */
+    range(options?: RangeOptions): AsyncGenerator<Row, void, undefined>;
+    /** How many waiting tasks become ready in each of so many steps from now on. Of a task that repeats, a server
+     * counts the next period, and a file each one in this time. */
+    forecast(options?: ForecastOptions): Promise<number[]>;
+    /** The tasks in each state, and the events of the queue so far; null if there is no such queue. */
+    stats(): Promise<Stats | null>;
     /** Lets a waiting task be ready now. Resolves to false if no waiting task has this id. */
     promote(id: Bytes): Promise<boolean>;
     /** Lets waiting tasks be ready now, by one command: at most 10,000, and for about 20 ms. Resolves to their
@@ -226,6 +310,8 @@ export class Queue<B extends boolean = false> {
     purgeAll(): Promise<number>;
 
     putWords(id: Bytes | null, payload: Value | Values, options?: PutOptions): Words;
+    sendWords(target: Bytes, id: Bytes | null, payload: Fields, options?: StreamOptions): Words;
+    sendWords(target: Bytes, id: Bytes | null, payload: Value, options: ListOptions): Words;
     cancelWords(...ids: [Bytes, ...Bytes[]]): Words;
     moveWords(id: Bytes, options: MoveOptions): Words;
 }
@@ -242,7 +328,10 @@ export class SyncQueue<B extends boolean = false> {
     move(id: Bytes, options: MoveOptions): boolean | null;
     get(id: Bytes): Task<B extends true ? Buffer : string> | null;
     count(): number;
-    next(): { id: string; due: Date; next: Date } | null;
+    next(): Row | null;
+    range(options?: RangeOptions): Generator<Row, void, undefined>;
+    forecast(options?: ForecastOptions): number[];
+    stats(): Stats | null;
     promote(id: Bytes): boolean;
     promoteAll(): number;
     pause(): boolean;

@@ -2,8 +2,10 @@
 "use strict";
 const check = require("./check");
 const words = require("./words");
-const { text, deadTask } = require("./replies");
+const { text, row, stats, deadTask } = require("./replies");
 const { Task } = require("./task");
+
+const PAGE = 1000; // Waiting tasks in a reply, while they are listed.
 
 /**
  * The calls of a queue. Each is a generator that yields commands, { command, looks }, gets their replies, and
@@ -42,6 +44,11 @@ class Calls {
         return reply === null ? null : text(reply);
     }
 
+    * send(target, id, payload, options = {}) {
+        const reply = yield* this.#write(words.send(this.#key, target, id, payload, options));
+        return reply === null ? null : text(reply);
+    }
+
     * cancel(...ids) {
         return yield* this.#write(words.cancel(this.#key, ids));
     }
@@ -62,7 +69,29 @@ class Calls {
 
     * next() {
         const reply = yield* this.#read(["TW.NEXT", this.#key]);
-        return reply === null ? null : { id: text(reply[0]), due: new Date(reply[1]), next: new Date(reply[2]) };
+        return reply === null ? null : row(reply);
+    }
+
+    /** Returns a page of waiting tasks, and the options of the next page, if there is one. */
+    * rangePage(options) {
+        const { count = PAGE, last } = options;
+        const raw = yield* this.#read(words.range(this.#key, { ...options, count })), rows = raw.map(row);
+        if (rows.length < count) return { rows };
+        return { rows, more: { first: rows[count - 1].next, last, count, after: raw[count - 1][0] } };
+    }
+
+    * forecast(options = {}) {
+        const { step = 1000, steps = 60 } = check.options(options, ["step", "steps"]);
+        return yield* this.#read(words.forecast(this.#key, { step, steps }));
+    }
+
+    * stats() {
+        try {
+            return stats(yield* this.#read(["TW.INFO", this.#key]));
+        } catch (error) {
+            if (!error.message.endsWith("no such key")) throw error;
+            return null;
+        }
     }
 
     * promote(id) {
@@ -123,7 +152,7 @@ class Calls {
 
 /** The names of the calls that programs make. */
 const NAMES = Object.getOwnPropertyNames(Calls.prototype)
-    .filter((name) => !["constructor", "key", "options", "deadRows"].includes(name));
+    .filter((name) => !["constructor", "key", "options", "deadRows", "rangePage"].includes(name));
 
 /** Gives a class a method for each call, which hands the generator of the call to `run(queue, work)`. */
 function addCalls(type, callsOf, run) {

@@ -53,14 +53,19 @@ function bytes(name, value) {
     throw new TypeError(`${name} is ${shown(value)}: expected a string, a Buffer or another Uint8Array`);
 }
 
+/** Whether it is an object of names and values: its prototype is that of Object, or it has none. */
+function isPlain(value) {
+    if (value === null || typeof value !== "object") return false;
+    const kind = Object.getPrototypeOf(value);
+    return kind === null || Object.getPrototypeOf(kind) === null;
+}
+
 /** Whether JSON has a value for it. JSON.stringify() would make `{}` of a Map. */
 function isJson(value) {
     if (value === null || typeof value === "boolean") return true;
     if (typeof value === "number") return Number.isFinite(value);
     if (typeof value !== "object") return false;
-    const kind = Object.getPrototypeOf(value); // A plain object has that of Object, or none.
-    const plain = kind === null || Object.getPrototypeOf(kind) === null;
-    return plain || Array.isArray(value) || typeof value.toJSON === "function";
+    return isPlain(value) || Array.isArray(value) || typeof value.toJSON === "function";
 }
 
 /** Returns text and bytes as they are, and any other value as JSON. */
@@ -99,4 +104,4 @@ function options(options, known) {
     return options;
 }
 
-module.exports = { MANY, shown, integer, ms, span, time, bytes, value, oneOf, yesNo, options };
+module.exports = { MANY, MAX_MS, shown, integer, ms, span, time, bytes, isPlain, value, oneOf, yesNo, options };

@@ -8,6 +8,7 @@ const words = require("./words");
 const { RAW, deadTask, kindOf } = require("./replies");
 
 const PAGE = 1000; // Dead tasks in a reply, while all of them are listed.
+const RANGE = ["first", "last", "count"]; // the options of range()
 
 /** Sends words to the server that has the key: a client, a pool, a Sentinel client or a cluster. */
 function send(client, key, readOnly, command) {
@@ -63,7 +64,14 @@ class Queue {
         let step = work.next();
         while (!step.done) {
             const { command, looks } = step.value;
-            step = work.next(await send(this.#client, this.key, looks, command));
+            let reply;
+            try {
+                reply = await send(this.#client, this.key, looks, command);
+            } catch (error) {
+                step = work.throw(error);
+                continue;
+            }
+            step = work.next(reply);
         }
         return step.value;
     }
@@ -86,12 +94,25 @@ class Queue {
         return words.put(this.key, id, payload, options);
     }
 
+    sendWords(target, id, payload, options = {}) {
+        return words.send(this.key, target, id, payload, options);
+    }
+
     cancelWords(...ids) {
         return words.cancel(this.key, ids);
     }
 
     moveWords(id, options) {
         return words.move(this.key, id, options);
+    }
+
+    /** Yields the waiting tasks whose next time lies between `first` and `last`, the earliest first. */
+    async* range(options = {}) {
+        for (let page = check.options(options, RANGE); page; ) {
+            const { rows, more } = await this.#run(this.#calls.rangePage(page));
+            yield* rows;
+            page = more;
+        }
     }
 
     /**
@@ -145,6 +166,15 @@ class SyncQueue {
 
     static {
         addCalls(this, (queue) => queue.#calls, (queue, work) => queue.#run(work));
+    }
+
+    /** Yields the waiting tasks, as Queue.range does. */
+    * range(options = {}) {
+        for (let page = check.options(options, RANGE); page; ) {
+            const { rows, more } = this.#run(this.#calls.rangePage(page));
+            yield* rows;
+            page = more;
+        }
     }
 
     #run(work) {

@@ -40,9 +40,26 @@ function fields(flat) {
     return found;
 }
 
+/** Returns a task as TW.NEXT and TW.RANGE show it. */
+function row([id, due, next]) {
+    return { id: text(id), due: new Date(due), next: new Date(next) };
+}
+
+// The numbers of TW.INFO, of which a file has the first ones.
+const COUNTS = ["tasks", "waiting", "ready", "leased", "dead", "late", "held", "routes", "bytes", "taken", "done",
+    "failed", "lapsed", "back", "died", "dropped", "skipped", "coalesced", "delivered", "replaced"];
+
+/** Returns the reply of TW.INFO as an object; null if there is no such queue. */
+function stats(flat) {
+    if (flat === null) return null;
+    const { paused, next, "oldest-ready": oldestReady, ...found } = fields(flat);
+    return { ...Object.fromEntries(COUNTS.map((name) => [name, found[name] ?? null])),
+        paused: paused === 1, next: next === null ? null : new Date(next), oldestReady };
+}
+
 /** Returns an element of TW.DEAD's reply as an object. */
 function deadTask([id, due, dead, attempt, error, lapses, next]) {
     return { id: text(id), due: new Date(due), dead: new Date(dead), attempt, error: text(error), lapses, next };
 }
 
-module.exports = { RAW, isReply, kindOf, text, values, fields, deadTask };
+module.exports = { RAW, isReply, kindOf, text, values, fields, row, stats, deadTask };

@@ -37,6 +37,8 @@ const PURGE = `
 const NO_TABLES = "the file has no tables of Tickwheel: connect('sqlite:///FILE') makes them, or `tickwheel put " +
     "--store FILE </dev/null`";
 
+const NO_TARGETS = "TW.SEND: a file has no targets: put a task for workers, or send this one in a server with the module";
+
 // It takes the lock to write, and changes nothing.
 const LOCK = "UPDATE tw_meta SET format = format WHERE 0";
 
@@ -204,6 +206,7 @@ const COMMANDS = { ...LOOKS, ...CHANGES };
 
 /** Returns { looks, work }: whether a command only looks, and a function that makes its generator. */
 function command([name, key, ...words]) {
+    if (name === "TW.SEND") throw new TypeError(NO_TARGETS);
     if (!Object.hasOwn(COMMANDS, name)) throw new Error(`${name}: a file has no such statement`);
     const queue = String(key);
     if (!bytesOf(key).equals(Buffer.from(queue))) {

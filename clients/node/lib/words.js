@@ -5,6 +5,9 @@ const check = require("./check");
 
 const WHEN = ["delay", "at"];
 const PUT = [...WHEN, "condition", "keepDue", "every", "times", "missed", "maxLate", "tries", "backoff"];
+const SEND = [...PUT, "kind", "maxlen"];
+const KINDS = ["stream", "list", "list left"];
+const MOST_TRIES = 1000000, MOST_TARGET_TRIES = 15;
 
 /** Returns [IN, ms] or [AT, unix ms]; `[]` if neither is given. */
 function when({ delay, at }) {
@@ -83,13 +86,41 @@ function conditions({ condition: word, keepDue = false }) {
     return [...condition(word, ["nx", "xx"]), "KEEPDUE"];
 }
 
+/** Returns the time and the options of a put or a send. */
+function filing(options, mostTries) {
+    const { tries } = options, time = when(options);
+    return [...(time.length ? time : ["IN", "0"]), ...conditions(options), ...repetition(options), ...late(options),
+        ...(tries === undefined ? [] : ["TRIES", String(check.integer("tries", tries, 1, mostTries))]),
+        ...backoff(options.backoff)];
+}
+
 function put(key, id, payload, options) {
-    const { tries } = check.options(options, PUT);
-    const time = when(options);
-    return ["TW.PUT", key, newId(id),
-        ...(time.length ? time : ["IN", "0"]), ...conditions(options), ...repetition(options), ...late(options),
-        ...(tries === undefined ? [] : ["TRIES", String(check.integer("tries", tries, 1, 1000000))]),
-        ...backoff(options.backoff), "PAYLOAD", ...payloadOf(payload)];
+    check.options(options, PUT);
+    return ["TW.PUT", key, newId(id), ...filing(options, MOST_TRIES), "PAYLOAD", ...payloadOf(payload)];
+}
+
+/** Returns the words of a target, which has the `kind` of a look. */
+function target(kind, maxlen) {
+    const words = check.oneOf("kind", kind, KINDS).toUpperCase().split(" ");
+    if (maxlen === undefined) return words;
+    return [...words, "MAXLEN", String(check.integer("maxlen", maxlen, 1, Number.MAX_SAFE_INTEGER))];
+}
+
+/** Returns the payload for a target: fields and values for a Stream, and one value for a List. */
+function entry(kind, payload) {
+    if (kind !== "stream") return payloadOf(payload);
+    const fields = payload instanceof Map ? [...payload] : check.isPlain(payload) ? Object.entries(payload) : [];
+    if (fields.length === 0) {
+        throw new TypeError(`payload is ${check.shown(payload)}: expected an object of fields and values, or a Map, ` +
+            "as a Stream has");
+    }
+    return fields.flatMap(([field, value]) => [check.bytes("a field", field), check.value("payload", value)]);
+}
+
+function send(key, to, id, payload, options) {
+    const { kind = "stream", maxlen } = check.options(options, SEND);
+    return ["TW.SEND", key, check.bytes("target", to), newId(id), ...filing(options, MOST_TARGET_TRIES),
+        ...target(kind, maxlen), "PAYLOAD", ...entry(kind, payload)];
 }
 
 function cancel(key, ids) {
@@ -123,8 +154,20 @@ function dead(key, { count, after }) {
         ...(after === undefined ? [] : ["AFTER", check.bytes("after", after)])];
 }
 
+function range(key, { first, last, count, after }) {
+    const end = (name, time, none) => (time === undefined ? none : String(check.time(name, time)));
+    return ["TW.RANGE", key, end("first", first, "-"), end("last", last, "+"),
+        ...(after === undefined ? [] : ["AFTER", after]),
+        "COUNT", String(check.integer("count", count, 1, check.MANY))];
+}
+
+function forecast(key, { step, steps }) {
+    return ["TW.FORECAST", key, "STEP", String(check.span("step", step, 1)),
+        "STEPS", String(check.integer("steps", steps, 1, check.MANY))];
+}
+
 function promote(key, id) {
     return ["TW.PROMOTE", key, ...named(id)];
 }
 
-module.exports = { Values, put, cancel, move, replay, purge, dead, promote };
+module.exports = { Values, put, send, cancel, move, replay, purge, dead, range, forecast, promote };

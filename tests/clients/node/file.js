@@ -182,6 +182,89 @@ test("dead tasks", async () => {
     assert.equal(await queue.purgeAll(), 0);
 });
 
+test("waiting tasks in their order, page by page", async () => {
+    const { queue, path } = await fresh(), { db } = await ofCaller(path), at = (ms) => new Date(+YEAR_2100 + ms);
+    const id = Buffer.from([254]);
+    for (const [name, ms] of [["d", 1], ["a", 0], [id, 0], ["c", 1]]) await queue.put(name, "x", { at: at(ms) });
+    await queue.put("ready", "x");
+    const rows = [["a", 0], ["\ufffd", 0], ["d", 1], ["c", 1]].map(([name, ms]) =>
+        ({ id: name, due: at(ms), next: at(ms) }));
+    for (const one of [queue, queue.on(db)]) {
+        for (const count of [1, 2, 3, 10000]) {
+            assert.deepEqual(await list(one.range({ count })), rows);
+            assert.deepEqual(await list(one.range({ last: at(0), count })), rows.slice(0, 2));
+            assert.deepEqual(await list(one.range({ first: at(1), count })), rows.slice(2));
+        }
+        assert.deepEqual(await list(one.range({ first: at(2) })), []);
+    }
+});
+
+test("looks at a file whose clock was set back", async () => {
+    const { queue, path } = await fresh(), db = await other(path), far = 6000000000000;
+    for (const number of [0, 1, 2]) await queue.put(`t${number}`, "x", { at: +YEAR_2100 + number });
+    await db.do("UPDATE tw_task SET place_ms = ? WHERE id = CAST('t0' AS BLOB)", far);
+    await db.do("UPDATE tw_meta SET clock_ms = ?", far);
+    for (const count of [1, 2, 3]) {
+        assert.deepEqual((await list(queue.range({ count }))).map((row) => row.id), ["t0", "t1", "t2"]);
+    }
+    assert.equal((await queue.next()).id, "t0");
+    assert.deepEqual(await queue.forecast({ step: 3000000000000, steps: 1 }), [3]);
+    await db.close();
+});
+
+test("the counts of a queue", async () => {
+    const { queue, home } = await fresh();
+    assert.equal(await queue.stats(), null);
+    await queue.pause();
+    assert.deepEqual([(await queue.stats()).paused, (await queue.stats()).tasks], [true, 0]);
+    await queue.resume();
+    await queue.put("dead", "x");
+    const [[key, id, token]] = await take(home);
+    await home.sendCommand(["TW.NACK", key, id, token, "DEAD"]);
+    await queue.put("leased", "x");
+    await take(home);
+    await queue.put("ready", "x", { at: 1 });
+    await queue.put("waiting", "x", { at: YEAR_2100 });
+    const { oldestReady, ...stats } = await queue.stats(), none = {};
+    for (const name of ["late", "held", "routes", "bytes", "taken", "done", "failed", "lapsed", "back", "died", "dropped",
+        "skipped", "coalesced", "delivered", "replaced"]) none[name] = null;
+    assert.ok(oldestReady >= 0 && oldestReady < FAR);
+    assert.deepEqual(stats, { tasks: 3, waiting: 1, ready: 1, leased: 1, dead: 1, paused: false, next: YEAR_2100,
+        ...none });
+});
+
+/** Returns the next of a row of numbers that looks random. */
+function randomFrom(seed) {
+    let state = seed;
+    return (below) => {
+        state = (state * 48271) % 2147483647;
+        return state % below;
+    };
+}
+
+/** A step is 1000 s, and each time lies in the middle of one. So the two may look one after the other. */
+test("a forecast is that of the command", async () => {
+    const { queue, path } = await fresh(), db = await other(path);
+    const middle = 1000 * (Math.floor(Date.now() / 1000) + 500), step = 1000000, random = randomFrom(process.pid + 1);
+    const of = (...values) => values[random(values.length)];
+    await db.do("BEGIN IMMEDIATE");
+    for (let number = 0; number < 600; number++) {
+        const every = of(null, step, 2 * step, 7 * step), missed = of("burst", "skip", "coalesce");
+        await db.do("INSERT INTO tw_put(queue, id, due_ms, every_ms, times, missed) VALUES ('work', ?, ?, ?, ?, ?)",
+            `t${number}`, middle + step * (random(45) - 20), every, every && of(null, 1, 2, 9), every && missed);
+        if (random(2)) continue; // Others are retries, or tasks that were given back.
+        const next = middle + step * random(25), attempt = random(3);
+        const stands = attempt && every && missed === "coalesce" ? random(4) : 0;
+        await db.do("UPDATE tw_task SET next_ms = ?, place_ms = ?, attempt = ?, missed_periods = ?"
+            + " WHERE id = CAST(? AS BLOB)", next, next, attempt, stands, `t${number}`);
+    }
+    await db.do("COMMIT");
+    const told = execFileSync(join(process.env.TICKWHEEL_BUILD, "tickwheel"), ["tasks", "--store", path, "--queue", "work",
+        "--json", "forecast", "--step", "1000s", "--steps", "20"]);
+    assert.deepEqual(await queue.forecast({ step, steps: 20 }), JSON.parse(told).counts, `seed ${process.pid + 1}`);
+    await db.close();
+});
+
 test("a take passes over a thousand tasks that are too late, and the next one goes on", async () => {
     const { queue, home, path } = await fresh(), db = await other(path);
     await db.do("WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1001)"
@@ -208,7 +291,9 @@ const REFUSED = [
     [FileError, "tw_move: the task is dead", (q) => q.move("dead", { delay: 1 })],
     [RangeError, "key is <Buffer ff>: expected UTF-8", (q, home) => new Queue(home, Buffer.from([255])).count()],
     [FileError, "queue: expected UTF-8 text of 1 to 255 bytes", (q, home) => new Queue(home, "").put("a", "x")],
-    [Error, "TW.FORECAST: a file has no such statement", (q, home) => home.sendCommand(["TW.FORECAST", "work"])],
+    [TypeError, "TW.SEND: a file has no targets: put a task for workers, or send this one in a server with the module",
+        (q) => q.send("target", "b", { x: 1 })],
+    [Error, "TW.TOP: a file has no such statement", (q, home) => home.sendCommand(["TW.TOP", "work"])],
 ];
 
 test("values that a file refuses", async () => {

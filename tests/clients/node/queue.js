@@ -132,6 +132,59 @@ test("inside a transaction", async () => {
     assert.deepEqual(replies, ["OK", "a", 1, [1, 0]]);
 });
 
+test("tasks with a target", async () => {
+    const queue = fresh(), stream = `${queue.key}:stream`, line = `${queue.key}:list`;
+    const entry = new Map([["order", 42], [Buffer.from("who"), "ann"], ["to", ["b"]]]);
+    assert.equal(await queue.send(stream, "a", entry, { at: YEAR_2100, maxlen: 9, tries: 2 }), "a");
+    const { kind, target, maxlen, payload } = await queue.get("a");
+    assert.deepEqual([kind, target, maxlen, payload.slice(0, 2)], ["stream", stream, 9, ["order", "42"]]);
+    assert.equal(await queue.send(stream, "a", { order: 43 }, { condition: "nx" }), null);
+    assert.equal(await queue.move("a", { delay: 0 }), true);
+    for (const [id, value, options] of [["b", "first", { kind: "list" }], ["c", { n: 2 }, { kind: "list" }],
+        ["d", "left", { kind: "list left" }]]) {
+        assert.equal(await queue.send(line, id, value, options), id);
+        while (await queue.get(id)) await new Promise(setImmediate); // The list has it in this order.
+    }
+    while (await queue.count() > 0) await new Promise(setImmediate);
+    const [[, fields]] = await client.sendCommand(["XRANGE", stream, "-", "+"]);
+    const { "tw.id": id, order, who, to } = Object.fromEntries(fields.map((name, i) => [name, fields[i + 1]]));
+    assert.deepEqual([id, order, who, to], ["a", "42", "ann", '["b"]']);
+    assert.deepEqual(await client.lRange(line, 0, -1), ["left", "first", '{"n":2}']);
+    const words = queue.sendWords(line, null, "x", { kind: "list left", delay: 5, keepDue: true });
+    assert.deepEqual(words, ["TW.SEND", queue.key, line, "*", "IN", "5", "KEEPDUE", "LIST", "LEFT", "PAYLOAD", "x"]);
+});
+
+test("waiting tasks in their order, page by page", async () => {
+    const queue = fresh(), at = (ms) => new Date(YEAR_2100.getTime() + ms), id = Buffer.from([254]);
+    for (const [name, ms] of [["d", 1], ["a", 0], [id, 0], ["c", 1]]) await queue.put(name, "x", { at: at(ms) });
+    await queue.put("ready", "x");
+    const rows = [["a", 0], ["\ufffd", 0], ["d", 1], ["c", 1]].map(([name, ms]) =>
+        ({ id: name, due: at(ms), next: at(ms) }));
+    for (const count of [1, 2, 3, 10000]) {
+        assert.deepEqual(await list(queue.range({ count })), rows);
+        assert.deepEqual(await list(queue.range({ last: at(0), count })), rows.slice(0, 2));
+        assert.deepEqual(await list(queue.range({ first: at(1).getTime(), count })), rows.slice(2));
+    }
+    assert.deepEqual(await list(queue.range({ first: at(2) })), []);
+});
+
+test("a forecast, and the counts of a queue", async () => {
+    const queue = fresh();
+    assert.deepEqual([await queue.stats(), await queue.forecast()], [null, Array(60).fill(0)]);
+    for (const [id, delay] of [["a", 500], ["b", 1500], ["c", 1700], ["d", 99999]])
+        await queue.put(id, "x", { delay: 1000 * delay });
+    assert.deepEqual(await queue.forecast({ step: 1000000, steps: 3 }), [1, 2, 0]);
+    await queue.cancel("a", "b", "c", "d");
+    await kill(queue, ["dead"]);
+    await queue.put("waiting", "x", { at: YEAR_2100 });
+    await queue.pause();
+    const { bytes, oldestReady, ...stats } = await queue.stats();
+    assert.ok(bytes > 0 && oldestReady === 0);
+    assert.deepEqual(stats, { tasks: 1, waiting: 1, ready: 0, leased: 0, dead: 1, paused: true, next: YEAR_2100,
+        late: 0, held: 0, routes: 2, taken: 1, done: 0, failed: 1, lapsed: 0, back: 0, died: 1, dropped: 0, skipped: 0,
+        coalesced: 0, delivered: 0, replaced: 0 });
+});
+
 test("a pause and a promotion", async () => {
     const queue = fresh();
     assert.deepEqual([await queue.resume(), await queue.pause()], [false, true]);
@@ -203,6 +256,7 @@ test("the server's errors are those of the client", async () => {
     await client.set(queue.key, "a string");
     await assert.rejects(queue.count(), /^Error: WRONGTYPE|WRONGTYPE/);
     await assert.rejects(list(queue.allDead()), /WRONGTYPE/);
+    await assert.rejects(queue.stats(), /WRONGTYPE/);
     const other = fresh();
     await kill(other, ["a"]);
     await assert.rejects(other.move("a", { delay: 0 }), /expected a replay/);
@@ -277,6 +331,23 @@ const WRONG = [
         () => none.move("a", { delay: 1, condition: "nx" })],
     [TypeError, "id is undefined: expected a string", () => none.get()],
     [RangeError, "count is 10001: expected an integer from 1 to 10000", () => none.dead({ count: 10001 })],
+    [TypeError, "payload is 'x': expected an object of fields and values, or a Map, as a Stream has",
+        () => none.send("t", "a", "x")],
+    [TypeError, "payload is {}: expected an object of fields", () => none.send("t", "a", {})],
+    [TypeError, "payload is [ 1 ]: expected an object of fields", () => none.send("t", "a", [1])],
+    [TypeError, "a field is 5: expected a string", () => none.send("t", "a", new Map([[5, "x"]]))],
+    [TypeError, "payload is NaN: expected a string", () => none.send("t", "a", { x: NaN })],
+    [TypeError, "target is 5: expected a string", () => none.send(5, "a", { x: 1 })],
+    [RangeError, "kind is 'LIST': expected 'stream' or 'list' or 'list left'",
+        () => none.send("t", "a", "x", { kind: "LIST" })],
+    [RangeError, "tries is 16: expected an integer from 1 to 15", () => none.send("t", "a", { x: 1 }, { tries: 16 })],
+    [RangeError, "maxlen is 0: expected an integer from 1", () => none.send("t", "a", { x: 1 }, { maxlen: 0 })],
+    [TypeError, "there is no option 'kind': expected delay, at", () => none.put("a", "x", { kind: "list" })],
+    [RangeError, "step is 0: expected an integer from 1 to 3155760000000", () => none.forecast({ step: 0 })],
+    [RangeError, "steps is 10001: expected an integer from 1 to 10000", () => none.forecast({ steps: 10001 })],
+    [RangeError, "first is -1: expected an integer from 0", () => none.range({ first: -1 }).next()],
+    [RangeError, "count is 0: expected an integer from 1 to 10000", () => none.range({ count: 0 }).next()],
+    [TypeError, "there is no option 'from': expected first, last, count", () => none.range({ from: 1 }).next()],
     [TypeError, "id is null: expected a string", () => none.promote(null)],
     [TypeError, "id is null: expected a string", () => none.purge(null)],
     [TypeError, "id is null: expected a string", () => none.replay(null)],

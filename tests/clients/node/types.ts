@@ -3,7 +3,7 @@
 // file.
 import tickwheel, { Queue, SyncQueue, Values, Worker, File, FileError, Retry, Dead, EffectError, WorkerError,
     NotYours, ReplyLost, connect, sentinelPrimary } from "tickwheel";
-import type { Counts, DeadTask, Job, Task, Words } from "tickwheel";
+import type { Counts, DeadTask, Job, Row, Stats, Task, Words } from "tickwheel";
 
 declare const client: {
     sendCommand(words: string[], options?: { a?: number }): Promise<string>;
@@ -29,7 +29,13 @@ async function queues() {
     }
     const words: Words = queue.putWords("a", "x");
     client.multi().addCommand(words);
-    const next: { id: string; due: Date; next: Date } | null = await queue.next();
+    const next: Row | null = await queue.next(), rows: Date[] = [];
+    for await (const row of queue.range({ first: new Date(), last: 5, count: 2 })) rows.push(row.next);
+    const counts: number[] = await queue.forecast({ step: 5, steps: 2 }), stats: Stats | null = await queue.stats();
+    const delivered: number | null = stats!.delivered, paused: boolean = stats!.paused;
+    const sent: string | null = await queue.send("t", "a", { order: 42 }, { maxlen: 9, delay: 5 });
+    await queue.send("t", null, new Map([[Buffer.from("a"), "x"]]));
+    client.multi().addCommand(queue.sendWords("t", "a", ["x"], { kind: "list left", at: 5 }));
 
     await queue.put("a", { order: 42, to: ["ann"] });
     // @ts-expect-error: JSON has no undefined value
@@ -46,11 +52,17 @@ async function queues() {
     await queue.move("a", { delay: 5, condition: "nx" });
     // @ts-expect-error: cancel needs an id
     await queue.cancel();
+    // @ts-expect-error: an entry has fields
+    await queue.send("t", "a", "x");
+    // @ts-expect-error: a List is not trimmed
+    await queue.send("t", "a", "x", { kind: "list", maxlen: 5 });
+    // @ts-expect-error: the first time is first
+    queue.range({ from: 5 });
     // @ts-expect-error: strings, unless the queue has buffers
     const wrong: Buffer[] = task!.payload;
     // @ts-expect-error: no client
     new Queue("redis://127.0.0.1", "s");
-    return [id, first, order, texts, buffers, due, moved, count, next, wrong];
+    return [id, first, order, texts, buffers, due, moved, count, next, rows, counts, delivered, paused, sent, wrong];
 }
 
 async function workers() {
@@ -104,7 +116,8 @@ async function files() {
     const later: Promise<string | null> = queue.on(slow).put("a", "x");
     const task = bytes.on(quick).get("a"), first: Buffer | undefined = task?.payload[0];
     const mine: SyncQueue = new SyncQueue(quick, "s"), other: Queue = new Queue(slow, "s");
-    const numbers: number[] = [mine.count(), mine.purgeAll(), ...mine.cancel("a")];
+    const numbers: number[] = [mine.count(), mine.purgeAll(), ...mine.cancel("a"), ...mine.forecast()];
+    const waiting: Row[] = [...mine.range()], tasks: number | undefined = mine.stats()?.tasks;
     new Worker(home).task("s", (job) => job.text);
     const primary = await connect("redis+sentinel://h/s", { timeout: 5 });
     new Worker(primary).task("s", () => new Queue(primary, "s").count());
@@ -120,9 +133,11 @@ async function files() {
     new File("shop.db", { timeuot: 5 });
     // @ts-expect-error: a queue of a connection that waits
     const wrong: Promise<number> = queue.on(quick).count();
+    // @ts-expect-error: a file has no targets
+    mine.send("t", "a", { x: 1 });
     // @ts-expect-error: no words
     mine.putWords("a", "x");
-    return [id, later, first, other, numbers, known, wrong, (error: FileError) => error.code];
+    return [id, later, first, other, numbers, waiting, tasks, known, wrong, (error: FileError) => error.code];
 }
 
 export { queues, workers, files };
