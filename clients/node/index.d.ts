@@ -370,6 +370,11 @@ export interface Job<P extends string | Buffer = string> {
      * EffectError if the script fails, and the job is done all the same. After any other error nothing has
      * happened. */
     ackThen(script: string, keys?: readonly Bytes[], args?: readonly (Bytes | number)[]): Promise<unknown>;
+    /** Acknowledges the job in the transaction that is open on your connection to the file of its queue. When you
+     * commit, the job is done; when you roll back, it is not acknowledged. Throws NotYours if the task is not yours any
+     * more, and a FileError if no transaction is open. */
+    ackOn(db: AsyncConnection): Promise<void>;
+    ackOn(db: SyncConnection): void;
 }
 
 export interface Counts {

@@ -4,6 +4,7 @@ const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, errorText 
 const effect = require("./effect");
 const { Job } = require("./job");
 const { text } = require("./replies");
+const { inTransaction } = require("./statements");
 const { sleep } = require("./time");
 
 /** Calls the handler. Returns { error } if it failed, else {}. */
@@ -35,8 +36,9 @@ class Attempt {
     #crew;
     #loop;
     #abandon;
-    #acking = null; // a promise of the reply, while and after the handler acknowledges its job itself
+    #acking = null; // a promise of the reply, while and after the handler acknowledges its job by a script
     #done = false; // It has done so.
+    #within = false; // It has acknowledged its job in a transaction, which may be open, or was rolled back.
     #ended = false; // The handler has returned, or nobody waits for it any more.
     #abandoned = new Promise((resolve) => {
         this.#abandon = resolve;
@@ -45,7 +47,8 @@ class Attempt {
     constructor(crew, loop, row) {
         this.#crew = crew;
         this.#loop = loop;
-        this.job = new Job(row, crew.settings.buffers, (...args) => this.#ackThen(...args));
+        this.job = new Job(row, crew.settings.buffers,
+            { ackThen: (...args) => this.#ackThen(...args), ackOn: (db) => this.#ackOn(db) });
     }
 
     /** Returns the name of the count to which the attempt belongs: done, failed, died, back or notYours. */
@@ -56,6 +59,7 @@ class Attempt {
         const outcome = await this.#work(handler);
         this.#ended = true;
         if (this.#acking) await this.#acking.catch(() => {});
+        if (this.#within) await this.#findOut();
         if (this.#done) return this.#afterwards(outcome);
         if (job.notYours) return "notYours";
         if (!("error" in outcome)) return this.#acknowledge();
@@ -89,19 +93,21 @@ class Attempt {
     /** Extends the lease each third of it, until the work has ended or the task is not yours any more. Only the
      * server's word ends a lease, however late it comes. */
     async #beat(ended) {
-        const { lease } = this.#crew.settings;
-        const words = ["TW.TOUCH", ...this.job.names, "LEASE", String(lease)];
         for (;;) {
-            await sleep(lease / 3, ended);
+            await sleep(this.#crew.settings.lease / 3, ended);
             if (this.#acking) await this.#acking.catch(() => {}); // It may fail, and the work goes on.
             if (ended.aborted || this.#done) return;
-            const told = await this.#loop.tell(words, ended);
+            const told = await this.#touch(ended);
             if (ended.aborted) return;
-            if (told.reply === null && !this.#acking) {
+            if (told.reply === null && !this.#acking && !this.#within) {
                 this.#letGo();
                 return;
             }
         }
+    }
+
+    #touch(until) {
+        return this.#loop.tell(["TW.TOUCH", ...this.job.names, "LEASE", String(this.#crew.settings.lease)], until);
     }
 
     #letGo() {
@@ -114,11 +120,43 @@ class Attempt {
 
     async #ackThen(script, keys, args) {
         const words = this.#loop.scriptWords(this.job, script, keys, args);
-        const { queue, id, notYours } = this.job;
-        if (notYours || this.#ended) throw new NotYours(queue, id);
-        if (this.#acking) throw new Error(`'${id}' in '${queue}' was acknowledged before: expected one ackThen()`);
+        this.#checkMine();
+        if (this.#acking) throw this.#twice("ackThen");
         this.#acking = this.#runScript(words);
         return this.#acking;
+    }
+
+    #checkMine() {
+        const { queue, id, notYours } = this.job;
+        if (notYours || this.#ended) throw new NotYours(queue, id);
+    }
+
+    #twice(method) {
+        const { queue, id } = this.job;
+        return new Error(`'${id}' in '${queue}' was acknowledged before: expected one ${method}()`);
+    }
+
+    #ackOn(db) {
+        const driver = this.#loop.driverOf(this.job, db);
+        this.#checkMine();
+        return driver.run(this.#ackWithin());
+    }
+
+    /** Acknowledges the job in the transaction of the handler. The work is for its connection. */
+    * #ackWithin() {
+        const { queue, id, names } = this.job;
+        const reply = yield* inTransaction(["TW.ACK", ...names]);
+        if (reply === 0) throw this.#within ? this.#twice("ackOn") : new NotYours(queue, id);
+        this.#within = true;
+    }
+
+    /** Finds out whether the transaction is committed, in which the handler has acknowledged its job. While it is
+     * open this waits. If it was rolled back, the lease begins anew. */
+    async #findOut() {
+        const told = await this.#touch(this.#crew.over);
+        if (!told || told.reply !== null) return;
+        this.#done = true;
+        this.#crew.emit("done", this.job);
     }
 
     /** Sends the command until the server has answered, or the worker gives up. */

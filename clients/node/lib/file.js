@@ -61,6 +61,19 @@ class File {
         return this.#wanted[0];
     }
 
+    /** Returns the driver of a caller's connection to the file. Throws a TypeError unless it is that of the file. */
+    adopt(db) {
+        const driver = drivers.driverOf(db);
+        if (driver === null) {
+            throw new TypeError(`db is ${check.shown(db)}: expected a connection of ${this.driver}`);
+        }
+        if (driver !== this.driver) {
+            throw new TypeError(`the connection is one of ${driver}, and the file is open by ${this.driver}: two ` +
+                `copies of SQLite break each other's locks: connect(url, { driver: '${driver}' })`);
+        }
+        return drivers.adopt(db);
+    }
+
     /** Opens the file. A call does so too. */
     async connect() {
         await this.#dataVersion(this.#end());

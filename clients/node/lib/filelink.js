@@ -115,6 +115,11 @@ class OneFile {
         this.#file = file;
     }
 
+    /** Returns the driver of a caller's connection to the file. */
+    adopt(db) {
+        return this.#file.adopt(db);
+    }
+
     groups(queues) {
         return [{ slot: 0, queues }];
     }

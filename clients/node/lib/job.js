@@ -7,10 +7,10 @@ const { Carrier } = require("./task");
 /** A task that this worker has taken: the argument of the handler. */
 class Job extends Carrier {
     #controller = new AbortController();
-    #ackThen;
+    #acks;
 
-    /** `row` is an element of TW.TAKE's reply. `ackThen` does the work of the method with this name. */
-    constructor([queue, id, token, due, attempt, payload, missedPeriods], buffers, ackThen) {
+    /** `row` is an element of TW.TAKE's reply. `acks` has functions that do the work of ackThen() and ackOn(). */
+    constructor([queue, id, token, due, attempt, payload, missedPeriods], buffers, acks) {
         super();
         this.queue = text(queue);
         this.id = text(id);
@@ -19,7 +19,7 @@ class Job extends Carrier {
         this.attempt = attempt;
         this.payload = values(payload, buffers);
         this.missedPeriods = missedPeriods;
-        this.#ackThen = ackThen;
+        this.#acks = acks;
         // The names as bytes, for the commands that end the attempt.
         Object.defineProperty(this, "names", { value: [queue, id, token] });
     }
@@ -40,7 +40,13 @@ class Job extends Carrier {
 
     /** Acknowledges the job and runs a script of Redis, in one step. Resolves to the script's reply. */
     async ackThen(script, keys = [], args = []) {
-        return this.#ackThen(script, keys, args);
+        return this.#acks.ackThen(script, keys, args);
+    }
+
+    /** Acknowledges the job in the transaction that is open on a connection of yours to the file of its queue. With
+     * sqlite3 it returns a promise. */
+    ackOn(db) {
+        return this.#acks.ackOn(db);
     }
 
     /** Tells the handler to end. The first reason stays. */

@@ -141,7 +141,7 @@ class Loop {
      * lies in another slot than the queue. */
     scriptWords(job, script, keys, args) {
         if (this.#crew.servers instanceof OneFile) {
-            throw new TypeError(`the home of '${job.id}' is a file: ackThen() runs a script of a server`);
+            throw new TypeError(`the home of '${job.id}' is a file: expected job.ackOn(db)`);
         }
         const names = effect.keysOf(keys);
         for (const key of names) {
@@ -150,6 +150,13 @@ class Loop {
                 "same text in braces");
         }
         return effect.words(job.names, script, names, args);
+    }
+
+    /** Returns the driver of a handler's connection to the file of the queues. */
+    driverOf(job, db) {
+        const { servers } = this.#crew;
+        if (servers instanceof OneFile) return servers.adopt(db);
+        throw new TypeError(`the home of '${job.id}' is a server: expected job.ackThen(script, keys, args)`);
     }
 
     async #say(client, words) {

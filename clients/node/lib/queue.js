@@ -80,10 +80,7 @@ class Queue {
      * if its driver is one that waits. */
     on(client) {
         const driver = drivers.driverOf(client);
-        if (driver !== null && this.#client instanceof File && this.#client.driver !== driver) {
-            throw new TypeError(`the connection is one of ${driver}, and the file is open by ` +
-                `${this.#client.driver}: two copies of SQLite break each other's locks: connect(url, { driver: '${driver}' })`);
-        }
+        if (driver !== null && this.#client instanceof File) this.#client.adopt(client);
         const isSync = driver !== null && driver !== "sqlite3";
         return new (isSync ? SyncQueue : Queue)(client, this.key, this.#calls.options);
     }

@@ -37,7 +37,8 @@ const PURGE = `
 const NO_TABLES = "the file has no tables of Tickwheel: connect('sqlite:///FILE') makes them, or `tickwheel put " +
     "--store FILE </dev/null`";
 
-const NO_TARGETS = "TW.SEND: a file has no targets: put a task for workers, or send this one in a server with the module";
+const NO_TARGETS = "TW.SEND: a file has no targets: put a task for workers, or send this one in a server with " +
+    "the module";
 
 // It takes the lock to write, and changes nothing.
 const LOCK = "UPDATE tw_meta SET format = format WHERE 0";
@@ -277,9 +278,30 @@ function* savepoint(looks, work) {
     }
 }
 
+/** Does a command as part of the transaction that a caller has begun. Without one, the command would be done alone:
+ * then it throws an error. */
+function* inTransaction(words) {
+    if (!(yield* isOpen())) {
+        throw new FileError("no transaction is open on db: expected BEGIN IMMEDIATE before job.ackOn(db)");
+    }
+    const { looks, work } = command(words);
+    return yield* savepoint(looks, work());
+}
+
+function* isOpen() {
+    try {
+        yield ["BEGIN"];
+    } catch (error) {
+        if (!error.message.includes("within a transaction")) throw error;
+        return true;
+    }
+    yield ["ROLLBACK"];
+    return false;
+}
+
 /** Does a statement, and returns its first row. */
 function* one(...statement) {
     return (yield statement)[0];
 }
 
-module.exports = { command, take, place, checkFormat, transaction, savepoint, one };
+module.exports = { command, take, place, checkFormat, transaction, savepoint, inTransaction, one };

@@ -226,8 +226,8 @@ test("the counts of a queue", async () => {
     await queue.put("ready", "x", { at: 1 });
     await queue.put("waiting", "x", { at: YEAR_2100 });
     const { oldestReady, ...stats } = await queue.stats(), none = {};
-    for (const name of ["late", "held", "routes", "bytes", "taken", "done", "failed", "lapsed", "back", "died", "dropped",
-        "skipped", "coalesced", "delivered", "replaced"]) none[name] = null;
+    for (const name of ["late", "held", "routes", "bytes", "taken", "done", "failed", "lapsed", "back", "died",
+        "dropped", "skipped", "coalesced", "delivered", "replaced"]) none[name] = null;
     assert.ok(oldestReady >= 0 && oldestReady < FAR);
     assert.deepEqual(stats, { tasks: 3, waiting: 1, ready: 1, leased: 1, dead: 1, paused: false, next: YEAR_2100,
         ...none });
@@ -245,7 +245,7 @@ function randomFrom(seed) {
 /** A step is 1000 s, and each time lies in the middle of one. So the two may look one after the other. */
 test("a forecast is that of the command", async () => {
     const { queue, path } = await fresh(), db = await other(path);
-    const middle = 1000 * (Math.floor(Date.now() / 1000) + 500), step = 1000000, random = randomFrom(process.pid + 1);
+    const middle = 1000 * (Math.floor(Date.now() / 1000) + 500), step = 1000000, random = randomFrom(7);
     const of = (...values) => values[random(values.length)];
     await db.do("BEGIN IMMEDIATE");
     for (let number = 0; number < 600; number++) {
@@ -259,9 +259,9 @@ test("a forecast is that of the command", async () => {
             + " WHERE id = CAST(? AS BLOB)", next, next, attempt, stands, `t${number}`);
     }
     await db.do("COMMIT");
-    const told = execFileSync(join(process.env.TICKWHEEL_BUILD, "tickwheel"), ["tasks", "--store", path, "--queue", "work",
-        "--json", "forecast", "--step", "1000s", "--steps", "20"]);
-    assert.deepEqual(await queue.forecast({ step, steps: 20 }), JSON.parse(told).counts, `seed ${process.pid + 1}`);
+    const command = join(process.env.TICKWHEEL_BUILD, "tickwheel"), words = ["tasks", "--store", path, "--queue", "work",
+        "--json", "forecast", "--step", "1000s", "--steps", "20"], told = execFileSync(command, words);
+    assert.deepEqual(await queue.forecast({ step, steps: 20 }), JSON.parse(told).counts);
     await db.close();
 });
 
@@ -472,13 +472,186 @@ test("a payload of JSON, jobs that run at once, and no script", async () => {
     await queue.put("a", { order: 42 });
     await queue.put("b", ["x"], { delay: FAR });
     const worker = new Worker(home).task("work", async (job) => {
-        await assert.rejects(job.ackThen("return 1"), { name: "TypeError", message: /^the home of '[ab]' is a file: / });
+        await assert.rejects(job.ackThen("return 1"),
+            { name: "TypeError", message: /^the home of '[ab]' is a file: expected job.ackOn\(db\)/ });
         seen.push(job.json);
     });
     assert.deepEqual(await worker.runReady({ throwErrors: true }), { ...NOTHING, done: 1 });
     assert.equal(await queue.promote("b"), true);
     assert.deepEqual(await worker.runReady({ throwErrors: true }), { ...NOTHING, done: 1 });
     assert.deepEqual(seen, [{ order: 42 }, ["x"]]);
+});
+
+// An effect together with the acknowledgement
+
+/** Returns a connection of the caller to the file, with a table of effects. `noted` tells the ids that it has. */
+async function withEffects(path) {
+    const { db, exec } = await ofCaller(path), reader = await other(path);
+    await exec("CREATE TABLE effects(id TEXT)");
+    const ids = "SELECT group_concat(id) AS ids FROM (SELECT id FROM effects ORDER BY id)";
+    return { db, exec, noted: async () => (await reader.do(ids)).ids, close: reader.close };
+}
+
+/** Handlers by the id of their jobs. `ack` acknowledges the job, and `note` writes the effect. */
+const ACTS = {
+    async committed({ exec, ack, note }) {
+        await exec("BEGIN IMMEDIATE");
+        await ack();
+        await note();
+        await exec("COMMIT");
+    },
+    async early({ exec, ack, note }) {
+        await exec("BEGIN");
+        await note();
+        await ack();
+        await exec("COMMIT");
+    },
+    async again({ exec, ack, note }) { // The first transaction is rolled back.
+        await exec("BEGIN IMMEDIATE");
+        await ack();
+        await exec("ROLLBACK");
+        await ACTS.committed({ exec, ack, note });
+    },
+    async afterwards(by) {
+        await ACTS.committed(by);
+        throw new Back(FAR);
+    },
+    async twice({ exec, ack, note }) {
+        await exec("BEGIN IMMEDIATE");
+        await ack();
+        await assert.rejects(ack, /^Error: 'twice' in 'work' was acknowledged before: expected one ackOn\(\)$/);
+        await note();
+        await exec("COMMIT");
+    },
+    async undone({ exec, ack, note }) { // The handler returns, so the job is done all the same.
+        await exec("BEGIN IMMEDIATE");
+        await ack();
+        await note();
+        await exec("ROLLBACK");
+    },
+    async raises({ exec, ack, note }) {
+        await exec("BEGIN IMMEDIATE");
+        await ack();
+        await note();
+        await exec("ROLLBACK");
+        throw new Error("no");
+    },
+    alone: ({ ack }) => ack(),
+    wrong: ({ job }) => job.ackOn("shop.db"),
+    async elsewhere({ job }) {
+        const { db, exec } = await ofCaller(join(FOLDER, `empty${count++}.db`));
+        await exec("BEGIN");
+        await job.ackOn(db);
+    },
+    async cancelled({ exec, ack, note }) {
+        await exec("BEGIN IMMEDIATE; INSERT INTO tw_cancel(queue, id) VALUES ('work', CAST('cancelled' AS BLOB))");
+        await note();
+        await ack().catch(async (error) => {
+            await exec("COMMIT");
+            throw error;
+        });
+    },
+};
+const ENDS = {
+    done: ["committed", "early", "again", "afterwards", "twice", "undone"],
+    dead: ["raises", "alone", "wrong", "elsewhere"],
+    notYours: ["cancelled"],
+};
+const SAID = {
+    raises: /^Error: no$/,
+    alone: /^FileError: no transaction is open on db: expected BEGIN IMMEDIATE before job.ackOn\(db\)$/,
+    wrong: /^TypeError: db is 'shop.db': expected a connection of /,
+    elsewhere: /^FileError: the file has no tables of Tickwheel/,
+};
+
+test("a job is acknowledged in a transaction of its handler", async () => {
+    const { queue, home, path } = await fresh(), { db, exec, noted, close } = await withEffects(path);
+    const ends = { done: [], dead: [], notYours: [] };
+    for (const id of Object.keys(ACTS)) await queue.put(id, "x", { tries: 1 });
+    const worker = new Worker(home, { lease: 600000 }).task("work", (job) => ACTS[job.id]({ job, exec,
+        ack: async () => job.ackOn(db), note: () => exec(`INSERT INTO effects VALUES ('${job.id}')`) }));
+    for (const [name, ids] of Object.entries(ends)) worker.on(name, (job) => ids.push(job.id));
+    const warned = once(process, "warning");
+    assert.deepEqual(await worker.runReady(), { done: 6, failed: 4, died: 4, back: 0, notYours: 1 });
+    assert.deepEqual([ends, await noted()], [ENDS, "afterwards,again,cancelled,committed,early,twice"]);
+    for (const [id, said] of Object.entries(SAID)) assert.match((await queue.get(id)).error, said);
+    assert.match((await warned)[0].message, /^'afterwards' in 'work' is done, and its handler failed after the ack/);
+    await close();
+});
+
+test("a function for db.transaction() acknowledges its job", { skip: !IS_SYNC && "sqlite3 calls back" }, async () => {
+    const { queue, home, path } = await fresh(), { db, noted, close } = await withEffects(path);
+    if (!db.transaction) return; // node:sqlite has none.
+    await queue.put("a", "x", { tries: 1 });
+    await queue.put("b", "x");
+    const note = db.transaction((job) => {
+        assert.equal(job.ackOn(db), undefined);
+        db.prepare("INSERT INTO effects VALUES (?)").run(job.id);
+        if (job.id === "a") throw new Error("no");
+    });
+    const worker = new Worker(home).task("work", (job) => note.immediate(job));
+    assert.deepEqual(await worker.runReady(), { ...NOTHING, done: 1, failed: 1, died: 1 });
+    assert.equal(await noted(), "b");
+    await close();
+});
+
+test("a heartbeat behind the acknowledgement does not end the job", async () => {
+    const { queue, home, path } = await fresh(), { db, exec, close } = await withEffects(path), lease = 3000;
+    let beat, ended;
+    const beaten = new Promise((resolve) => {
+        beat = resolve;
+    });
+    home.call = async (words, ...rest) => {
+        const reply = await File.prototype.call.call(home, words, ...rest);
+        if (words[0] === "TW.TOUCH") beat(reply);
+        return reply;
+    };
+    await queue.put("a", "x");
+    const worker = new Worker(home, { lease }).task("work", async (job) => {
+        await exec("BEGIN IMMEDIATE");
+        await job.ackOn(db);
+        await exec("COMMIT");
+        ended = [await beaten, job.notYours];
+        await new Promise(setImmediate); // By then the worker has seen the reply.
+        ended.push(job.notYours);
+    });
+    assert.deepEqual(await worker.runReady({ throwErrors: true }), { ...NOTHING, done: 1 });
+    assert.deepEqual(ended, [null, false, false]);
+    await close();
+});
+
+const KILLED = `
+    const { Worker, connect } = require("tickwheel"), [, path, driver] = process.argv, made = require(driver);
+    const db = driver === "sqlite3" ? new made.Database(path) : new (made.DatabaseSync || made)(path);
+    const exec = (sql) => new Promise((done, fail) => (driver === "sqlite3"
+        ? db.exec(sql, (error) => (error ? fail(error) : done())) : done(db.exec(sql))));
+    const handler = async (job) => {
+        await exec("BEGIN IMMEDIATE");
+        await job.ackOn(db);
+        await exec("INSERT INTO effects VALUES ('" + job.id + "')");
+        if (job.id === "t3") process.kill(process.pid, "SIGKILL");
+        await exec("COMMIT");
+    };
+    connect("sqlite:///" + path, { driver })
+        .then((home) => new Worker(home, { lease: 100 }).task("work", handler).runReady());`;
+
+test("an effect happens once although its worker dies", async () => {
+    const { queue, home, path } = await fresh(), { db, exec, noted, close } = await withEffects(path);
+    const ids = ["t0", "t1", "t2", "t3", "t4", "t5"];
+    for (const id of ids) await queue.put(id, "x", { backoff: { first: 1, factor: 1, max: 1 } });
+    assert.throws(() => execFileSync(process.execPath, ["-e", KILLED, path, DRIVER], { stdio: "pipe" }),
+        { signal: "SIGKILL" });
+    const [worker] = begin(home, async (job) => {
+        await exec("BEGIN IMMEDIATE");
+        await job.ackOn(db);
+        await exec(`INSERT INTO effects VALUES ('${job.id}')`);
+        await exec("COMMIT");
+        if (await queue.count() === 0) worker.emit("empty");
+    }, { jobs: 1 });
+    await once(worker, "empty");
+    await worker.stop();
+    assert.equal(await noted(), ids.join());
+    await close();
 });
 
 // A file that goes away

@@ -119,6 +119,12 @@ async function files() {
     const numbers: number[] = [mine.count(), mine.purgeAll(), ...mine.cancel("a"), ...mine.forecast()];
     const waiting: Row[] = [...mine.range()], tasks: number | undefined = mine.stats()?.tasks;
     new Worker(home).task("s", (job) => job.text);
+    new Worker(home).task("s", async (job) => {
+        const over: void = job.ackOn(quick), told: Promise<void> = job.ackOn(slow);
+        // @ts-expect-error: a connection, and not the path of a file
+        job.ackOn("shop.db");
+        return [over, await told];
+    });
     const primary = await connect("redis+sentinel://h/s", { timeout: 5 });
     new Worker(primary).task("s", () => new Queue(primary, "s").count());
     await primary.close();
