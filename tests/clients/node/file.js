@@ -529,6 +529,12 @@ const ACTS = {
         await note();
         await exec("ROLLBACK");
     },
+    async open({ exec, ack, note }) { // The worker waits for the end of the transaction.
+        await exec("BEGIN IMMEDIATE");
+        await ack();
+        await note();
+        setImmediate(() => exec("COMMIT"));
+    },
     async raises({ exec, ack, note }) {
         await exec("BEGIN IMMEDIATE");
         await ack();
@@ -553,7 +559,7 @@ const ACTS = {
     },
 };
 const ENDS = {
-    done: ["committed", "early", "again", "afterwards", "twice", "undone"],
+    done: ["committed", "early", "again", "afterwards", "twice", "undone", "open"],
     dead: ["raises", "alone", "wrong", "elsewhere"],
     notYours: ["cancelled"],
 };
@@ -572,16 +578,17 @@ test("a job is acknowledged in a transaction of its handler", async () => {
         ack: async () => job.ackOn(db), note: () => exec(`INSERT INTO effects VALUES ('${job.id}')`) }));
     for (const [name, ids] of Object.entries(ends)) worker.on(name, (job) => ids.push(job.id));
     const warned = once(process, "warning");
-    assert.deepEqual(await worker.runReady(), { done: 6, failed: 4, died: 4, back: 0, notYours: 1 });
-    assert.deepEqual([ends, await noted()], [ENDS, "afterwards,again,cancelled,committed,early,twice"]);
+    assert.deepEqual(await worker.runReady(), { done: 7, failed: 4, died: 4, back: 0, notYours: 1 });
+    assert.deepEqual([ends, await noted()], [ENDS, "afterwards,again,cancelled,committed,early,open,twice"]);
     for (const [id, said] of Object.entries(SAID)) assert.match((await queue.get(id)).error, said);
     assert.match((await warned)[0].message, /^'afterwards' in 'work' is done, and its handler failed after the ack/);
     await close();
 });
 
-test("a function for db.transaction() acknowledges its job", { skip: !IS_SYNC && "sqlite3 calls back" }, async () => {
+const ifTransactions = { skip: DRIVER !== "better-sqlite3" && "other drivers have no such functions" };
+
+test("a function for db.transaction() acknowledges its job", ifTransactions, async () => {
     const { queue, home, path } = await fresh(), { db, noted, close } = await withEffects(path);
-    if (!db.transaction) return; // node:sqlite has none.
     await queue.put("a", "x", { tries: 1 });
     await queue.put("b", "x");
     const note = db.transaction((job) => {
