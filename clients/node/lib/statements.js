@@ -23,6 +23,12 @@ const PLACE = `
         AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)
         AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)`;
 
+// Whether a take that has just looked into a queue goes on there.
+const MORE = `
+    SELECT 1 FROM tw_task INDEXED BY tw_order, tw_clock WHERE queue = ? AND dead_ms IS NULL AND replaced = 0
+        AND run = 0 AND place_ms <= clock
+        AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0) LIMIT 1`;
+
 // The tasks that a promote of all may change.
 const WAITING = `
     SELECT id FROM tw_look WHERE queue = ? AND dead_ms IS NULL AND (state = 'waiting' OR ${OVER})
@@ -173,15 +179,19 @@ function* nack(key, id, token, ...words) {
 /**
  * Takes tasks of these queues, those of the first one first, as takes of this random name. After an error the
  * same name finds the tasks that it has taken. A take that finds none may have passed over a thousand that were
- * too late: place() tells whether to go on.
+ * too late: place() tells whether to go on. It takes nothing from the queues behind that one.
  */
 function* take(name, keys, worker, lease, most) {
     const found = [];
+    let goesOn = true;
     for (const [number, key] of keys.entries()) {
         const own = `${name} ${number}`, left = Math.min(Number(most), MOST) - found.length;
         if (left === 0) break;
-        yield ["INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, ?, ?, ?)", key, own,
-            worker, lease, left];
+        goesOn = goesOn && (number === 0 || !(yield [MORE, keys[number - 1]]).length);
+        if (goesOn) {
+            yield ["INSERT INTO tw_take(queue, take, worker, lease_ms, count) VALUES (?, ?, ?, ?, ?)", key, own,
+                worker, lease, left];
+        }
         found.push(...yield [`SELECT queue, id, token, due_ms AS due, attempt, payload, missed_periods AS missed
             FROM tw_taken WHERE take = ?`, own]);
     }

@@ -270,11 +270,13 @@ test("a take passes over a thousand tasks that are too late, and the next one go
     await db.do("WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1001)"
         + " INSERT INTO tw_put(queue, id, due_ms, max_late_ms) SELECT 'work', 'late' || n, 1, 1 FROM n");
     await queue.put("a", "x");
-    assert.deepEqual(await take(home), []);
+    const next = new Queue(home, "next"); // A take looks behind no queue in which it has to go on.
+    await next.put("b", "x");
+    assert.deepEqual(await home.take(["both", ["work", "next"], "me", 60000, 10]), []);
     const [worker, counts] = begin(home, () => {});
     await once(worker, "done");
     await worker.stop();
-    assert.deepEqual([await queue.count(), (await counts).done], [0, 1]);
+    assert.deepEqual([await queue.count(), (await counts).done, await next.count()], [0, 1, 1]);
     await db.close();
 });
 
