@@ -4,6 +4,7 @@
 // too.
 "use strict";
 const { randomBytes } = require("crypto");
+const time = require("./time");
 const check = require("./check");
 const { FileError } = require("./errors");
 const { LOOKS, dead } = require("./looks");
@@ -53,7 +54,7 @@ const LOCK = "UPDATE tw_meta SET format = format WHERE 0";
  * ready at once. */
 function timeOf(word, ms) {
     if (word === "AT") return Number(ms);
-    return Number(ms) ? Date.now() + 1 + Number(ms) : Date.now();
+    return Number(ms) ? time.roundedUp() + Number(ms) : Date.now();
 }
 
 function* insert(view, row) {

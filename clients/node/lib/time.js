@@ -4,6 +4,11 @@
 
 const FIRST_MS = 100, LONGEST_MS = 5000, SHORTEST_MS = 10;
 
+/** Returns Unix time in ms, rounded up, so that nothing is early: Node tells whole milliseconds alone. */
+function roundedUp() {
+    return Date.now() + 1;
+}
+
 /** Waits for `ms`, or until `signal` is aborted. It never fails. */
 function sleep(ms, signal) {
     return new Promise((resolve) => {
@@ -64,4 +69,4 @@ class Waits {
     }
 }
 
-module.exports = { sleep, within, Waits };
+module.exports = { roundedUp, sleep, within, Waits };
