@@ -50,7 +50,6 @@ command's own lines, on its standard error, are translated.
 """
 import fcntl
 import functools
-import glob
 import os
 import re
 import signal
@@ -61,6 +60,7 @@ import threading
 
 import pytest
 from harness import HOST, PATIENCE, ROOT, Broken, Guard, wait_until, program
+from node_packages import DRIVER, node_path
 from workers import thread_states
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -87,25 +87,14 @@ def node():
     return [program("NODE", "node", "nodejs", package="nodejs"), os.path.join(SUBJECTS, "node.js")]
 
 
-NODE_DRIVER = os.environ.get("TICKWHEEL_NODE_DRIVER", "sqlite3")
-
-
-def node_path():
-    """The folders with npm's packages: Debian's and that of fetch_node_sqlite, or the one that
-    TICKWHEEL_NODE_PATH names."""
-    named = os.environ.get("TICKWHEEL_NODE_PATH")
-    return [named] if named else ["/usr/share/nodejs", *glob.glob("/usr/lib/*-linux-*/nodejs"),
-                                  os.path.join(ROOT, "build", "node-sqlite3")]
-
-
 @functools.lru_cache
 def node_driver():
     """Returns the name of the driver for SQLite. Skips the test where it is not installed."""
-    found = subprocess.run([node()[0], "-e", f"require('{NODE_DRIVER}')"], capture_output=True, check=False,
+    found = subprocess.run([node()[0], "-e", f"require('{DRIVER}')"], capture_output=True, check=False,
                            timeout=PATIENCE, env={**os.environ, "NODE_PATH": ":".join(node_path())})
     if found.returncode != 0:
-        pytest.skip(f"node has no {NODE_DRIVER}: tests/clients/fetch_node_sqlite fetches Debian's")
-    return NODE_DRIVER
+        pytest.skip(f"node has no {DRIVER}: tests/clients/fetch_node_sqlite fetches Debian's")
+    return DRIVER
 
 
 def go_folder():
