@@ -31,6 +31,7 @@ YES = {True: ["yes"], False: ["no"], None: ["gone"]}
 class Package:
     """`package` is the client, and begin_ms the beginning of the scenario. `jobs` has the attempts of each
     task, as the takes have returned them."""
+    text_of = staticmethod(bytes.decode)  # a value of a payload
 
     def open_package(self, client, begin_ms):
         self.package, self.begin_ms, self.jobs = client, begin_ms, collections.defaultdict(list)
@@ -46,21 +47,34 @@ class Package:
     def work(self):
         return tickwheel.Queue(self.package, self.queue)
 
+    @staticmethod
+    def unit(ms):
+        """A Unix time, or a length of time, as the package takes it."""
+        return int(ms) / 1000
+
+    @staticmethod
+    def in_ms(value):
+        """The same of a reply, in ms."""
+        return None if value is None else round(value * 1000)
+
     def since(self, moment):
         """The time of a reply, in ms from the beginning on."""
-        return None if moment is None else round(moment * 1000) - self.begin_ms
+        return None if moment is None else self.in_ms(moment) - self.begin_ms
 
     def time(self, options):
         if "at" in options:
-            return {"at": (self.begin_ms + int(options["at"])) / 1000}
-        return {"delay": int(options["in"]) / 1000} if "in" in options else {}
+            return {"at": self.unit(self.begin_ms + int(options["at"]))}
+        return {"delay": self.unit(options["in"])} if "in" in options else {}
+
+    def backoff(self, first, factor, most, jitter):
+        return tickwheel.Backoff(first, factor, most, jitter)
 
     def options(self, given):
         """The arguments of a put or a send."""
         conditions = conditions_of(given)
         found = {**self.time(given), "keep_due": "keepdue" in conditions}
         found.update(("condition", name) for name in conditions if name != "keepdue")
-        found.update((name.replace("maxlate", "max_late"), int(given[name]) / 1000)
+        found.update((name.replace("maxlate", "max_late"), self.unit(given[name]))
                      for name in ("every", "maxlate") if name in given)
         found.update((name, int(given[name])) for name in ("times", "tries") if name in given)
         if "missed" in given:
@@ -68,7 +82,7 @@ class Package:
         if "backoff" in given:
             first, factor, most = given["backoff"].split()
             jitter = int(given["jitter"]) if "jitter" in given else None
-            found["backoff"] = tickwheel.Backoff(int(first) / 1000, float(factor), int(most) / 1000, jitter)
+            found["backoff"] = self.backoff(self.unit(first), float(factor), self.unit(most), jitter)
         return found
 
     # Changes
@@ -112,15 +126,19 @@ class Package:
     def ask_home(self, words):
         return self.package.execute_command(*words, NEVER_DECODE=True)
 
+    def take_jobs(self, queues, lease_ms, count, blocks):
+        """Returns the jobs."""
+        command = take_words(lease_ms, count, PATIENCE * 1000, "worker", queues)
+        if not blocks:  # A worker always waits.
+            at = command.index("BLOCK")
+            del command[at:at + 2]
+        return _tasks.jobs(self.ask_home(command))
+
     def do_take(self, *words):
         given = read_options(words)
         queues, lease_ms = given.get("of", self.queue).split(), int(given.get("lease", 30000))
-        command = take_words(lease_ms, int(given.get("count", 1000)), PATIENCE * 1000, "worker", queues)
-        if "block" not in given:  # A worker always waits.
-            at = command.index("BLOCK")
-            del command[at:at + 2]
         lines = []
-        for job in _tasks.jobs(self.ask_home(command)):
+        for job in self.take_jobs(queues, lease_ms, int(given.get("count", 1000)), "block" in given):
             self.jobs[job.queue, job.id].append(job)
             lines.append(f"{job.queue} " * ("of" in given) + f"{job.id} due {self.since(job.due)} attempt"
                          f" {job.attempt}" + f" missed-periods {job.missed_periods}" * bool(job.missed_periods))
@@ -164,13 +182,12 @@ class Package:
         task = self.work.get(name)
         if task is None:
             return ["gone"]
-        ms = {option: None if value is None else round(value * 1000)
-              for option, value in (("every", task.every), ("maxlate", task.max_late))}
+        late_ms = self.in_ms(task.max_late)
         target = next((to for to, known in TARGETS.items() if known == (task.target, task.kind)), None)
         return show_task({
-            **vars(task), **ms, "due": self.since(task.due), "next": self.since(task.next), "to": target,
-            "maxlate": None if ms["maxlate"] is None else str(ms["maxlate"]),
-            "missed-periods": task.missed_periods, "payload": task.payload[-1].decode()})
+            **vars(task), "due": self.since(task.due), "next": self.since(task.next), "to": target,
+            "every": self.in_ms(task.every), "maxlate": None if late_ms is None else str(late_ms),
+            "missed-periods": task.missed_periods, "payload": self.text_of(task.payload[-1])})
 
     def do_get(self, name):
         return self.told(name, show)
@@ -184,8 +201,8 @@ class Package:
                           "state": self.work.get(name).state}) for name, due, next_at in found]
 
     def do_range(self, first, last):
-        moments = [(self.begin_ms + int(ms)) / 1000 for ms in (first, last)]
-        return self.lines(self.work.range(*moments)) or ["nothing"]
+        first, last = (self.unit(self.begin_ms + int(ms)) for ms in (first, last))
+        return self.lines(self.work.range(first=first, last=last)) or ["nothing"]
 
     def do_next(self):
         found = self.work.next()
@@ -201,7 +218,7 @@ class Package:
         return self.lines(self.work.scan())
 
     def do_forecast(self, step, steps):
-        return [" ".join(map(str, self.work.forecast(int(step) / 1000, int(steps))))]
+        return [" ".join(map(str, self.work.forecast(step=self.unit(step), steps=int(steps))))]
 
     def do_states(self):
         found = self.work.stats()
@@ -240,38 +257,54 @@ class StandingFile(tickwheel.File):
         return made
 
 
-class PythonFile(Package, Store):
+class PackageFile(Package, Store):
     """A file of its own for each scenario. Whenever time has passed, a worker of another queue takes, which
     ends the leases that have run out."""
-    lacks, runs = ("python_file", "sqltake", "sql"), ("sqltake", "lease", "queues", "several")
+    lacks, runs = ("package_file", "sqltake", "sql"), ("sqltake", "lease", "queues", "several")
     empty = None  # the bytes of a file without tasks
 
     def __enter__(self):
-        if PythonFile.empty is None:
+        if PackageFile.empty is None:
             with Store(self.program) as store:
                 store.do_backup()
-                PythonFile.empty = store.saved
+                PackageFile.empty = store.saved
         self.now, self.folder = BEGIN, tempfile.TemporaryDirectory()
         self.path = pathlib.Path(self.folder.name) / "tasks.db"
         self.path.write_bytes(self.empty)
-        _file.time = Watch(self)
         self.open_package(self.connect(self.path), BEGIN)
         return self
 
     def __exit__(self, *failure):
         self.disconnect()
-        _file.time = time
         super().__exit__(*failure)
         self.folder.cleanup()
+
+    def ask(self, *words):
+        return [str(self.path)] if words == ("file", ) else [f"error there is no {words}"]
+
+    def do_pass(self, ms):
+        self.now += int(ms)
+        self.take_jobs(["another queue"], 30000, 1000, False)
+        return []
+
+    def do_set(self, ms):
+        return self.do_pass(ms)
+
+
+class PythonFile(PackageFile):
+    def __enter__(self):
+        _file.time = Watch(self)
+        return super().__enter__()
+
+    def __exit__(self, *failure):
+        super().__exit__(*failure)
+        _file.time = time
 
     def connect(self, path):
         return StandingFile(path, self)
 
     def disconnect(self):
         self.package.close()
-
-    def ask(self, *words):
-        return [str(self.path)] if words == ("file", ) else [f"error there is no {words}"]
 
     def do_fill(self, *words):
         """In one transaction."""
@@ -283,13 +316,6 @@ class PythonFile(Package, Store):
             work.put(name, "", **self.options(read_options(options)))
         db.execute("COMMIT")
         return []
-
-    def do_pass(self, ms):
-        self.now += int(ms)
-        self.ask_home(["TW.TAKE", 1, "another queue", "LEASE", 30000])
-        return []
-
-    do_set = do_pass
 
 
 # ---- asyncio ------------------------------------------------------------------------------------------------
