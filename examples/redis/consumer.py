@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Lets unpaid orders expire: a consumer of the Stream that Tickwheel delivers timeouts to. `shop.py place
---stream` files them. `shop.py work` does the same without a Stream, and leaves retries and leases to the
-server; a consumer is for those who have consumer groups already.
+"""Lets unpaid orders expire: a consumer of the Stream that Tickwheel delivers timeouts to, for those who have
+consumer groups already. TW.SEND files such a timeout (README.md, in the folder above). The worker of shop.py
+does the same without a Stream, and leaves retries and leases to the server.
 
 Run as many consumers as you like, each with its own --name: they share the work as a consumer group. A
 consumer that dies leaves entries that it has read and not acknowledged. Another consumer takes an entry over

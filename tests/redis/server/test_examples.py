@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The shop of examples/redis, with its consumers in Python and Node, against a real server; and the tour of
-the README."""
+"""The shops of examples/redis and its consumers of a Stream, in Python and Node, against a real server."""
 import contextlib
 import io
 import os
 import pathlib
 import re
 import runpy
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,7 +16,7 @@ import unittest.mock
 
 import pytest
 
-from harness import PATIENCE, ROOT, Broken, delivered, task, tasks, wait_until
+from harness import PATIENCE, ROOT, Broken, delivered, program, task, tasks, wait_until
 
 EXAMPLES = os.path.join(ROOT, "examples", "redis")
 STREAM, QUEUE, GROUP = "{shop}:unpaid", "{shop}:timeouts", "expiry"
@@ -29,21 +29,25 @@ def environment():
     return {**os.environ, "NODE_PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def command_of(program):
+def command_of(example):
     """Returns the command line of an example. A missing interpreter fails the test."""
-    interpreter = sys.executable if program.endswith(".py") else shutil.which("node") or shutil.which("nodejs")
+    interpreter = sys.executable if example.endswith(".py") else shutil.which("node") or shutil.which("nodejs")
     if interpreter is None:
         raise Broken("node is missing: tools/setup redis installs it")
-    return [interpreter, os.path.join(EXAMPLES, program)]
+    return [interpreter, os.path.join(EXAMPLES, example)]
 
 
 def url_of(server):
     return f"redis://127.0.0.1:{server.port}"
 
 
-def to_stream(server, order, within):
+def to_stream(r, order, within):
     """Places an order whose timeout comes to the Stream of the consumers."""
-    return shop(server, "place", order, "--within", within, "--stream")
+    with r.pipeline() as both:
+        both.hset(f"{{shop}}:order:{order}", "state", "placed")
+        both.execute_command("TW.SEND", QUEUE, STREAM, f"order:{order}", "IN", within, "PAYLOAD", "order",
+                             order)
+        both.execute()
 
 
 def shop(server, *words):
@@ -57,12 +61,12 @@ def shop(server, *words):
 
 @pytest.fixture
 def start(server):
-    """start(PROGRAM, word ...) starts an example in the background. At the end of the test the examples that
+    """start(EXAMPLE, word ...) starts an example in the background. At the end of the test the examples that
     still run are killed."""
     running = []
 
-    def begin(program, *words):
-        line = [*command_of(program), "--url", url_of(server), *map(str, words)]
+    def begin(example, *words):
+        line = [*command_of(example), "--url", url_of(server), *map(str, words)]
         running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env=environment()))
         return running[-1]
@@ -92,15 +96,15 @@ def state(r, order):
 
 
 def test_an_order_that_is_not_paid_expires(server, r, consumer):
-    assert to_stream(server, 1, 200) == "order 1 is placed; it expires in 200 ms unless it is paid"
+    to_stream(r, 1, 200)
     assert lines_of(consumer(1)) == ["order 1 was not paid: expired"]
     assert state(r, 1) == "expired"
     assert r.xpending(STREAM, GROUP)["pending"] == 0
 
 
 def test_an_order_that_is_paid_does_not(server, r, consumer):
-    to_stream(server, 1, MINUTE)
-    to_stream(server, 2, 200)
+    to_stream(r, 1, MINUTE)
+    to_stream(r, 2, 200)
     assert shop(server, "pay", 1) == "order 1 is paid"
     assert lines_of(consumer(1)) == ["order 2 was not paid: expired"]
     assert (state(r, 1), state(r, 2)) == ("paid", "expired")
@@ -108,25 +112,41 @@ def test_an_order_that_is_paid_does_not(server, r, consumer):
 
 
 def test_an_order_that_is_paid_when_its_time_is_up_stays_paid(server, r, consumer):
-    to_stream(server, 1, 1)
+    to_stream(r, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     assert shop(server, "pay", 1) == "order 1 is paid, though its time was up"
     assert lines_of(consumer(1)) == ["order 1 is paid"]
     assert state(r, 1) == "paid"
 
 
-def test_more_time_to_pay_and_never_less(server, r):
+@pytest.fixture(params=["shop.py", "shop.js"])
+def said(request, server, start):
+    """said(ACTION, word ...) lets the shop do an action, and returns the line that it prints."""
+    if request.param == "shop.py":
+        return lambda *words: shop(server, *words)
+    return lambda *words: "\n".join(lines_of(start(request.param, *words)))
+
+
+def test_an_order_is_placed_and_paid(r, said):
+    assert said("place", 1, "--within", MINUTE) == "order 1 is placed; it expires in 60000 ms unless it is paid"
+    assert (state(r, 1), list(tasks(r, QUEUE))) == ("placed", ["order:1"])
+    assert said("pay", 1) == "order 1 is paid"
+    assert (state(r, 1), tasks(r, QUEUE)) == ("paid", {})
+    assert said("pay", 1) == "order 1 is paid, though its time was up"
+
+
+def test_more_time_to_pay_and_never_less(server, r, said):
     shop(server, "place", 1, "--within", MINUTE)
     before = task(r, QUEUE, "order:1")["due"]
-    assert shop(server, "extend", 1, "--within", 10) == "order 1 has longer than that"
+    assert said("extend", 1, "--within", 10) == "order 1 has longer than that"
     assert task(r, QUEUE, "order:1")["due"] == before
-    assert shop(server, "extend", 1, "--within", 10 * MINUTE) == "order 1 has 600000 ms from now"
+    assert said("extend", 1, "--within", 10 * MINUTE) == "order 1 has 600000 ms from now"
     assert task(r, QUEUE, "order:1")["due"] >= before + 8 * MINUTE
-    assert shop(server, "extend", 2) == "order 2 waits for no payment"
+    assert said("extend", 2) == "order 2 waits for no payment"
 
 
 def test_an_entry_that_comes_twice_has_its_effect_once(server, r, consumer):
-    to_stream(server, 1, 1)
+    to_stream(r, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     r.xadd(STREAM, r.xrange(STREAM)[0][1])
     assert lines_of(consumer(2)) == ["order 1 was not paid: expired", "order 1 has come before"]
@@ -134,7 +154,7 @@ def test_an_entry_that_comes_twice_has_its_effect_once(server, r, consumer):
 
 
 def test_what_a_dead_consumer_has_left_is_taken_over(server, r, consumer):
-    to_stream(server, 1, 1)
+    to_stream(r, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     r.xgroup_create(STREAM, GROUP, id="0")
     assert len(r.xreadgroup(GROUP, "dead", {STREAM: ">"})[0][1]) == 1
@@ -143,11 +163,11 @@ def test_what_a_dead_consumer_has_left_is_taken_over(server, r, consumer):
 
 
 def test_what_a_consumer_is_still_at_is_left_to_it(server, r, consumer):
-    to_stream(server, 1, 1)
+    to_stream(r, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     r.xgroup_create(STREAM, GROUP, id="0")
     r.xreadgroup(GROUP, "busy", {STREAM: ">"})
-    to_stream(server, 2, 1)
+    to_stream(r, 2, 1)
     assert lines_of(consumer(1, "--idle", 10 * MINUTE)) == ["order 2 was not paid: expired"]
 
 
@@ -183,7 +203,7 @@ def test_an_entry_whose_work_fails_each_time_is_given_up(server, r, consumer):
 def test_others_are_served_while_an_entry_fails(server, r, consumer):
     bad = a_bad_order(r)
     r.xadd(STREAM, {"tw.id": "strange", "tw.due": 1, "tw.attempt": 1, "no": "order"})
-    to_stream(server, 2, 1)
+    to_stream(r, 2, 1)
     wait_until(lambda: delivered(r, STREAM)[-1] == "order:2")
     lines = lines_of(consumer(3, "--idle", MINUTE))
     assert [line.split(":")[0] for line in lines[:2]
@@ -202,7 +222,7 @@ def test_an_entry_that_works_at_last_is_no_failure(server, r, consumer):
 
 
 def test_an_entry_that_kills_each_consumer_is_given_up(server, r, consumer):
-    to_stream(server, 1, 1)
+    to_stream(r, 1, 1)
     wait_until(lambda: delivered(r, STREAM) == ["order:1"])
     r.xgroup_create(STREAM, GROUP, id="0")
     entry = r.xreadgroup(GROUP, "dead 1", {STREAM: ">"})[0][1][0][0]
@@ -217,7 +237,7 @@ def test_an_entry_that_kills_each_consumer_is_given_up(server, r, consumer):
 def test_an_entry_that_ends_each_consumer_uses_up_the_tries_of_no_other(server, r, consumer):
     a_bad_order(r)
     for order in (2, 3):
-        to_stream(server, order, 1)
+        to_stream(r, order, 1)
         wait_until(lambda: delivered(r, STREAM)[-1] == f"order:{order}")  # pylint: disable=cell-var-from-loop
     for _ in range(3):
         lines_of(consumer(1, "--idle", 0))  # The consumer ends after the bad entry.
@@ -271,7 +291,7 @@ def test_consumers_share_the_work(server, r, consumer):
     two = [consumer(0, "--name", name) for name in ("one", "two")]
     wait_until(lambda: r.info("clients")["blocked_clients"] == 2)  # both wait for entries
     for order in range(20):
-        to_stream(server, order, 100)
+        to_stream(r, order, 100)
     printed = []  # a consumer prints after the order has expired, and a signal ends it at once
     readers = [threading.Thread(target=lambda of=process: printed.extend(line.strip() for line in of.stdout))
                for process in two]
@@ -286,48 +306,58 @@ def test_consumers_share_the_work(server, r, consumer):
     assert sorted(printed) == sorted(f"order {order} was not paid: expired" for order in range(20))
 
 
-@pytest.fixture
-def worker(start):
-    """worker(COUNT, option ...) starts `shop.py work`."""
-    return lambda count, *options: start("shop.py", "work", "--count", count, *options)
+@pytest.fixture(params=["shop.py", "shop.js"])
+def worker(request, start):
+    """worker() starts `work` of the shop."""
+    return lambda: start(request.param, "work")
+
+
+def stopped(process):
+    """Stops a worker, and returns the lines that it has printed."""
+    process.terminate()
+    return lines_of(process)
 
 
 def test_the_worker_of_the_shop_lets_unpaid_orders_expire(server, r, worker):
     shop(server, "place", 1, "--within", MINUTE)
     shop(server, "place", 2, "--within", 200)
     assert shop(server, "pay", 1) == "order 1 is paid"
-    assert lines_of(worker(1)) == ["order 2 was not paid: expired", "stopped; 1 done, 0 failed"]
-    assert (state(r, 1), state(r, 2)) == ("paid", "expired")
-    assert tasks(r, QUEUE) == {}
+    process = worker()
+    wait_until(lambda: state(r, 2) == "expired")
+    assert stopped(process) == ["order 2 was not paid: expired", "stopped; 1 done, 0 failed"]
+    assert (state(r, 1), tasks(r, QUEUE)) == ("paid", {})
 
 
 def test_an_order_of_a_worker_that_was_killed_goes_to_another_one(server, r, worker):
-    """The first worker has the order, and waits for the server, which lets no script run."""
+    """The first worker does not get its work done, as the server lets no script run."""
     with server.client() as other:
         other.execute_command("ACL", "SETUSER", "default", "-evalsha", "-eval")
-    first = worker(1, "--lease", 300)
+    first = worker()
     shop(server, "place", 1, "--within", 1)
     wait_until(lambda: task(r, QUEUE, "order:1")["error"] != "")
     first.kill()
     r.execute_command("ACL", "SETUSER", "default", "+evalsha", "+eval")
-    assert lines_of(worker(1))[0] == "order 1 was not paid: expired"
-    assert state(r, 1) == "expired"
+    second = worker()
+    wait_until(lambda: state(r, 1) == "expired")
+    assert stopped(second)[0] == "order 1 was not paid: expired"
 
 
 def test_an_order_that_is_paid_while_its_job_is_on_the_way_stays_paid(server, r, worker):
     shop(server, "place", 1, "--within", 1)
     wait_until(lambda: task(r, QUEUE, "order:1")["state"] == "ready")
     r.hset("{shop}:order:1", "state", "paid")
-    assert lines_of(worker(1))[0] == "order 1 is paid"
+    process = worker()
+    wait_until(lambda: tasks(r, QUEUE) == {})
+    assert stopped(process)[0] == "order 1 is paid"
     assert state(r, 1) == "paid"
 
 
 def test_without_a_server_the_programs_say_so():
-    for program, *words in (["shop.py", "pay", "1"], ["consumer.py"], ["consumer.js"]):
-        done = subprocess.run([*command_of(program), *words], capture_output=True, text=True, timeout=PATIENCE,
+    for example, *words in (["shop.py", "pay", "1"], ["shop.js", "pay", "1"], ["consumer.py"], ["consumer.js"]):
+        done = subprocess.run([*command_of(example), *words], capture_output=True, text=True, timeout=PATIENCE,
                               env={**environment(), "REDIS_URL": "redis://127.0.0.1:1"}, check=False)
         assert done.returncode == 1
-        assert re.search(rf"^{program}: .*(refused|REFUSED)", done.stderr), done.stderr
+        assert re.search(rf"^{example}: .*(refused|REFUSED)", done.stderr), done.stderr
 
 
 def signal_all(leader, number):
@@ -337,20 +367,23 @@ def signal_all(leader, number):
 
 
 def test_the_shop_of_the_page(server, r):
-    """Runs each line of examples/README.md that calls the shop or a consumer, unchanged except for the port."""
+    """Runs each line of examples/README.md that is for a server, unchanged except for the port."""
     readme = pathlib.Path(ROOT, "examples", "README.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^((?:NODE_PATH=\S+ )?(?:python3|node) examples/redis/[^#\n]*)", readme, re.MULTILINE)
+    lines = re.findall(r"^((?:(?:NODE_PATH=\S+ )?(?:python3|node) examples/redis/|redis-cli )[^#\n]*)", readme,
+                       re.MULTILINE)
     consumers = [line for line in lines if "consumer" in line]
     assert [line.split("/")[-1].split()[0] for line in consumers] == ["consumer.py", "consumer.js"]
-    calls = [line for line in lines if "shop.py" in line]
-    assert len(calls) >= 2
+    calls = [line for line in lines if "consumer" not in line]
+    assert [sum(word in line for line in calls) for word in ("shop.py", "shop.js", "redis-cli")] == [5, 1, 2]
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    cli = shlex.quote(program("REDIS_CLI", "redis-cli"))
     environ = {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "REDIS_URL": url_of(server)}
-    for line in [*calls, *(f"{line} --count 0" for line in consumers)]:
+    for line in [*calls, *consumers]:
+        line = line.replace("redis-cli -p 7379", f"{cli} -p {server.port}")
         process = subprocess.Popen(line, shell=True, cwd=ROOT, env=environ, process_group=0, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            if re.search(r"consumer|shop.py work", line):
+            if re.search(r"consumer|shop\.\w+ work", line):
                 wait_until(lambda: process.poll() is not None or r.info("clients")["blocked_clients"] == 1)
                 signal_all(process, signal.SIGTERM)
                 ends = (-signal.SIGTERM, 128 + signal.SIGTERM, 0)
