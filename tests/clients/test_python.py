@@ -8,6 +8,7 @@ import importlib.util
 import json
 import logging
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -1653,10 +1654,47 @@ def test_addresses(connect):
         assert pool.service_name == "shop" and pool.connection_class.__name__ == name
         assert {**pool.connection_kwargs, "db": 3, "username": "u", "password": "p@"} == pool.connection_kwargs
         assert all("username" not in one or one["username"] is None for one in sentinels)
-    for url in ("amqp://h", "h:7", "redis+sentinel://a", "redis+sentinel:///s", "sqlite://shop.db", "sqlite:///",
-                "sqlite+x:///a", "sqlite:///a?b", "sqlite:///:memory:"):
+    for url in ("amqp://h", "h:7", "redis+sentinel://a", "redis+sentinel:///s", "redis+sentinel://a/s/x",
+                "sqlite://shop.db", "sqlite:///", "sqlite+x:///a", "sqlite:///a?b", "sqlite:///:memory:",
+                "sqlite:///a%00"):
         with pytest.raises(ValueError, match="expected "):
             connect(url)
+    with pytest.raises(TypeError, match="url is None: expected a str"):
+        connect(None)
+
+
+@pytest.mark.parametrize("make", [tickwheel.File, tickwheel.aio.File], ids=["threads", "asyncio"])
+def test_a_path_that_is_no_file(make, tmp_path, monkeypatch):
+    """SQLite says "unable to open database file", and no reason."""
+    monkeypatch.chdir(tmp_path)
+    deep = os.path.join(tmp_path, *["b" * 100] * 5, "x.db")
+    os.makedirs(os.path.dirname(deep))
+    size = len(deep)
+    for path, said in ((deep, f"has {size} bytes from the root on: expected at most 504"),
+                       ("b" * 300, "File name too long"),
+                       ("gone/x.db", "expected a file in a folder that is there"),
+                       (tmp_path, "expected a file, found a folder")):
+        with pytest.raises(sqlite3.OperationalError, match=f"^path .*{said}"):
+            make(path)
+    for path, timeout, error, said in ((b"x.db", 5, TypeError, "path is b'x.db': expected a str"),
+                                       ("x.db", -1, ValueError, "timeout is -1: expected 0 to 2147483 seconds"),
+                                       ("x.db", "5", TypeError, "timeout is '5': expected seconds")):
+        with pytest.raises(error, match=said):
+            make(path, timeout=timeout)
+    assert os.listdir() == ["b" * 100]
+
+
+@in_file
+def test_the_longest_path_of_a_file(client, tmp_path):
+    """SQLite takes a path of 504 bytes, and the log beside it."""
+    folder = os.path.join(tmp_path, "b" * (200 - len(str(tmp_path))), "c" * 200)
+    path = os.path.join(folder, "x" * (503 - len(folder)))
+    os.makedirs(folder)
+    shutil.copy(client.path, path)
+    assert len(path) == 504 and Queue(tickwheel.File(pathlib.Path(path)), "q").put("a", "x") == "a"
+    shutil.copy(client.path, path + "x")
+    with pytest.raises(sqlite3.OperationalError, match="path has 505 bytes from the root on"):
+        tickwheel.File(path + "x")
 
 
 # The package

@@ -37,6 +37,6 @@ def connect(url: str, **options: Any) -> Any:
 
     `url`: redis://HOST:PORT/DB, rediss:// with TLS, unix:///PATH; redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB,
     the primary that sentinels name; redis+cluster://HOST:PORT; sqlite:///FILE in the working folder, or
-    sqlite:////FOLDER/FILE. `options` are those of the client's class. Raises ValueError for another url, and
-    ModuleNotFoundError for a server where redis-py is not installed."""
+    sqlite:////FOLDER/FILE. `options` are those of the client's class. Raises TypeError or ValueError for
+    another url, and ModuleNotFoundError for a server where redis-py is not installed."""
     return _connect.connect(url, File, "redis", options)

@@ -26,7 +26,7 @@ def check_client(client: Any, asyncio: bool) -> None:
     so its commands would be lost, or sent before an error."""
     send = getattr(client, "execute_command", None)
     if not callable(send):
-        raise TypeError(f"client is {client!r}: expected a client of redis-py")
+        raise TypeError(f"client is {client!r}: expected a client of redis-py, or of tickwheel.connect(url)")
     if not asyncio and inspect.iscoroutinefunction(send):
         raise TypeError(f"client is {client!r}: expected one that is not of redis.asyncio, or tickwheel.aio")
     if asyncio and isinstance(client, (*of_redis_py(), File)):

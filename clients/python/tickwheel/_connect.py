@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any, Dict, NamedTuple, Tuple
 from urllib.parse import unquote, urlsplit
 
@@ -50,12 +51,16 @@ def primary(address: str, tls: Dict[str, bool], package: str, options: Dict[str,
         raise ValueError("the url names no service: expected redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB")
     settings: Dict[str, Any] = {"socket_timeout": PATIENCE_S, **tls}
     own = {**settings, **options.pop("sentinel_kwargs", {})}
+    if not re.fullmatch("[0-9]*", db):
+        raise ValueError(f"the database of the url is {db!r}: expected a number")
     found = kit_of(package).sentinel([place_of(one) for one in places.split(",")], sentinel_kwargs=own)
     return found.master_for(unquote(name), **{**settings, **user_of(user), "db": int(db or 0), **options})
 
 
 def connect(url: str, file: Any, package: str, options: Dict[str, Any]) -> Any:
     """Returns a client. `file` is the class of files, and `package` has those of servers."""
+    if not isinstance(url, str):
+        raise TypeError(f"url is {url!r}: expected a str")
     scheme, _, address = url.partition("://")
     kind, _, way = scheme.partition("+")
     if scheme == "sqlite":

@@ -12,12 +12,12 @@ import struct
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Pattern, Sequence, Tuple, Union
 from urllib.parse import quote
 
 from ._forecast import Forecast
 from ._tasks import text
-from ._words import MOST_MS, PAGE, Value, Words, encoded
+from ._words import MOST_MS, PAGE, Seconds, Value, Words, encoded, milliseconds
 
 POLL_S = 0.01  # A change by others is seen after so long.
 COLUMNS = {"EVERY": "every_ms", "TIMES": "times", "MISSED": "missed", "MAXLATE": "max_late_ms",
@@ -28,6 +28,9 @@ FORMAT = 1  # of the tables
 MOST = 1000  # tasks of a take, or of a range that does not say how many
 MOST_ID = 1024  # bytes of an id, in each verb but a put
 MOST_MATCH = 255  # bytes of a pattern
+MOST_PATH = 512 - len("-journal")  # bytes; SQLite adds the name of a journal, which needs room too
+MOST_TIMEOUT_MS = 2**31 - 1
+CANNOT_OPEN = "unable to open database file"
 NO_TARGETS = "a file has no targets: put a task for workers, or send this one in a server with the module"
 
 LOOKS = ("TW.GET", "TW.LEN", "TW.NEXT", "TW.SCAN", "TW.RANGE", "TW.FORECAST", "TW.INFO", "TW.DEAD")
@@ -107,6 +110,35 @@ def place_of(path: str) -> Optional[Tuple[int, int]]:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_dev, status.st_ino
+
+
+def path_of(path: Union[str, os.PathLike[str]]) -> str:
+    """Returns the whole path of a file, without symbolic links. Raises TypeError or ValueError."""
+    given = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(given, str):
+        raise TypeError(f"path is {path!r}: expected a str, or a path of pathlib")
+    if given in ("", ":memory:") or "\0" in given:
+        raise ValueError(f"path is {given!r}: expected a file, which each thread opens")
+    return os.path.realpath(given)
+
+
+def refused(path: str, error: Exception) -> sqlite3.OperationalError:
+    """Returns the error of a file that cannot be opened. SQLite does not tell the reason."""
+    size, folder = len(os.fsencode(path)), os.path.dirname(path)
+    if size > MOST_PATH:
+        told = (f"path has {size} bytes from the root on: expected at most {MOST_PATH} (SQLite's limit); give "
+                "the file a shorter path")
+    elif isinstance(error, OSError):
+        told = f"path is {path!r}: {error.strerror}"
+    elif os.path.isdir(path):
+        told = f"path is {path!r}: expected a file, found a folder"
+    elif not os.path.isdir(folder):
+        told = f"path is {path!r}: expected a file in a folder that is there"
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK) or not os.access(folder, os.W_OK):
+        told = f"path is {path!r}: {error}; expected the right to write the file, and its log beside it"
+    else:
+        told = f"path is {path!r}: {error}"
+    return sqlite3.OperationalError(told)
 
 
 def check_format(db: sqlite3.Connection) -> None:
@@ -196,13 +228,13 @@ class Connection(sqlite3.Connection):
 class File:
     """The queues of an SQLite file, for any thread: the `client` of Queue and Worker. Each thread has its own
     connection. A file without the tables gets them by the extension tickwheel_sqlite. `timeout`: seconds that
-    a call waits while others write. Raises the errors of sqlite3. When the file was replaced or removed, all
-    calls fail. So they do in a child of fork(), if its parent has opened the file."""
+    a call waits while others write, 0 to 2147483. Raises TypeError and ValueError for a wrong argument, and
+    else the errors of sqlite3. When the file was replaced or removed, all calls fail. So they do in a child of
+    fork(), if its parent has opened the file."""
 
-    def __init__(self, path: str, timeout: float = 5.0) -> None:
-        if path in ("", ":memory:"):
-            raise ValueError(f"path is {path!r}: expected a file, which each thread opens")
-        self.path, self.timeout, self._own = os.path.realpath(path), timeout, threading.local()
+    def __init__(self, path: Union[str, os.PathLike[str]], timeout: Seconds = 5.0) -> None:
+        self.path, self._own = path_of(path), threading.local()
+        self.timeout = milliseconds("timeout", timeout, 0, MOST_TIMEOUT_MS) / 1000
         self._places: Dict[str, Tuple[int, int]] = {}  # Device and inode of the file, its log and its index.
         self._lock = threading.Lock()  # Held while a connection is opened.
         self._connections: weakref.WeakSet[sqlite3.Connection] = weakref.WeakSet()  # Those that are open.
@@ -217,7 +249,10 @@ class File:
         self._open()
 
     def _open(self) -> None:
-        before = place_of(self.path)
+        try:
+            before = place_of(self.path)
+        except OSError as error:
+            raise refused(self.path, error) from error
         if before is not None:
             self._places = {"": before}
         self._check_log()
@@ -284,7 +319,12 @@ class File:
     def _connect(self) -> sqlite3.Connection:
         others = list(self._connections)  # No thread that ends closes one of them meanwhile.
         address = f"file:{quote(os.fsencode(self.path))}?mode={'rw' if self._places else 'rwc'}"
-        made = sqlite3.connect(address, self.timeout, isolation_level=None, uri=True, factory=Connection)
+        try:
+            made = sqlite3.connect(address, self.timeout, isolation_level=None, uri=True, factory=Connection)
+        except sqlite3.OperationalError as error:
+            if str(error) != CANNOT_OPEN:
+                raise
+            raise refused(self.path, error) from error
         try:
             self._check(bool(others))  # It has read nothing yet, so it leaves the log of another file alone.
             made.execute("PRAGMA schema_version").fetchone()  # From now on the log stays.

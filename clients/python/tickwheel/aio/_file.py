@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Sequence
+from typing import Any, Sequence, Union
 
 from .. import _file
+from .._words import Seconds
 
 
 class File:
     """The queues of an SQLite file; see tickwheel.File. Its calls are done one after the other."""
 
-    def __init__(self, path: str, timeout: float = 5.0) -> None:
+    def __init__(self, path: Union[str, os.PathLike[str]], timeout: Seconds = 5.0) -> None:
         self.file = _file.File(path, timeout)
         self.threads = ThreadPoolExecutor(1, "tickwheel-file")
 
