@@ -727,6 +727,39 @@ def test_exceptions(crew, work, messages, raised, kind, said):
     assert any(message.endswith("> failed") for message in messages()) is not expected
 
 
+def test_each_result_is_told(crew, work, messages):
+    """By on_end, before it is counted. An exception of on_end changes nothing."""
+    told = []
+    raised = {"fail": KeyError("x"), "die": Dead("no use"), "back": Back(60), "ok": None, "gone": None}
+
+    def note(job, end, error):
+        told.append((job.id, end, error))
+        if end == "done":
+            raise ZeroDivisionError
+
+    worker = crew(jobs=1, on_end=note)
+
+    @worker.task(work.key)
+    def handler(job):
+        if job.id == "gone":
+            work.cancel("gone")
+        if raised[job.id] is not None:
+            raise raised[job.id]
+
+    for id in raised:
+        work.put(id, "x", backoff=(60,))
+    with worker:
+        wait_until(lambda: worker.counts == Counts(done=1, failed=2, died=1, back=1, not_yours=1))
+    assert sorted(told, key=str) == sorted([("fail", "failed", raised["fail"]), ("die", "died", raised["die"]),
+                                            ("back", "back", None), ("ok", "done", None),
+                                            ("gone", "not_yours", None)], key=str)
+    assert f"<Job {work.key} die attempt 1> is dead: Dead: no use" in messages()
+    assert sum(message.startswith("on_end failed") for message in messages()) == 1
+    for wrong in (5, asyncio.sleep):
+        with pytest.raises(TypeError, match="on_end is .*: expected a function, which is not awaited"):
+            crew(on_end=wrong)
+
+
 def test_a_task_that_comes_too_early_is_given_back(crew, work):
     with pytest.raises(ValueError, match="expected one of them"):
         Back()

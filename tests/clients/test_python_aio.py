@@ -185,6 +185,38 @@ async def test_a_worker_and_its_exceptions(place, caplog):
 
 
 @in_a_loop
+async def test_each_result_is_told(place, caplog):
+    """By on_end, in the event loop, and before it is counted."""
+    told, raised = [], {"fail": KeyError("x"), "die": Dead("no use"), "ok": None}
+    async with place() as here:
+        worker = Worker(here.client, on_end=lambda *words: told.append((words[0].id, *words[1:])))
+
+        @worker.task(here.key)
+        async def handler(job):
+            if raised[job.id] is not None:
+                raise raised[job.id]
+
+        @worker.task(here.key + ":slow", timeout=0.05)
+        async def slow(job):
+            await asyncio.sleep(PATIENCE)
+
+        for id in raised:
+            await here.work.put(id, "x", backoff=(60,))
+        await Queue(here.client, here.key + ":slow").put("late", "x", backoff=(60,))
+        run = here.start(worker)
+        await wait_until_async(lambda: worker.counts == Counts(done=1, failed=3, died=1))
+        worker.stop()
+        await run
+        with pytest.raises(TypeError, match="on_end is .*: expected a function, which is not awaited"):
+            Worker(here.client, on_end=asyncio.sleep)
+    ends = {id: (end, error) for id, end, error in told}
+    assert isinstance(ends.pop("late")[1], TimeoutError) and len(told) == 4
+    assert ends == {"fail": ("failed", raised["fail"]), "die": ("died", raised["die"]), "ok": ("done", None)}
+    said = [one.getMessage() for one in caplog.records]
+    assert f"<Job {here.key} die attempt 1> is dead: Dead: no use" in said
+
+
+@in_a_loop
 async def test_a_handler_is_cancelled_when_its_task_is_not_yours(place):
     seen = []
     async with place() as here:

@@ -71,6 +71,7 @@ class Outcome(NamedTuple):
     """How an attempt has ended: TW.ACK, or TW.NACK with these words."""
     kind: str  # done, failed or back
     words: Words
+    error: Optional[BaseException] = None
 
     def command(self, job: Job) -> Words:
         command = "TW.ACK" if self.kind == "done" else "TW.NACK"
@@ -116,12 +117,12 @@ def outcome_of(error: Optional[BaseException]) -> Outcome:
     if error is None:
         return DONE
     if isinstance(error, Retry):
-        return Outcome("failed", [*error.when, "ERROR", reason_of(error)])
+        return Outcome("failed", [*error.when, "ERROR", reason_of(error)], error)
     if isinstance(error, Back):
         return Outcome("back", ["BACK", *error.when])
     if isinstance(error, Dead):
-        return Outcome("failed", ["DEAD", "ERROR", reason_of(error)])
-    return Outcome("failed", ["ERROR", shortened(described(error))])
+        return Outcome("failed", ["DEAD", "ERROR", reason_of(error)], error)
+    return Outcome("failed", ["ERROR", shortened(described(error))], error)
 
 
 def expired(limit_s: Optional[float]) -> TimeoutError:

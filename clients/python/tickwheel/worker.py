@@ -24,6 +24,7 @@ from ._words import MOST_LEASE_MS, PAGE, Seconds, Words, encoded, milliseconds, 
 
 log = logging.getLogger("tickwheel")
 Handler = Callable[[Job], object]
+OnEnd = Callable[[Job, str, Optional[BaseException]], object]
 H = TypeVar("H", bound=Callable[..., object])
 BLOCK_S = 5.0  # An idle worker asks so often.
 NAME_BYTES = 255
@@ -36,7 +37,7 @@ class Settings:
     """The arguments of a worker, checked, and its handlers. The worker for asyncio has the same."""
 
     def __init__(self, client: Any, name: Optional[str], lease: Seconds, jobs: int,
-                 grace: Optional[Seconds]) -> None:
+                 grace: Optional[Seconds], on_end: Optional[OnEnd]) -> None:
         self.client, self.name = client, name or f"{socket.gethostname()}:{os.getpid()}"
         if len(encoded(self.name, "name")) > NAME_BYTES:
             raise ValueError(f"name is {name!r}: expected at most {NAME_BYTES} bytes")
@@ -46,6 +47,9 @@ class Settings:
         self.grace_s = None if grace is None else milliseconds("grace", grace) / 1000
         self.handlers: Dict[str, Any] = {}
         self.limits_s: Dict[str, Optional[float]] = {}
+        if on_end is not None and (not callable(on_end) or inspect.iscoroutinefunction(on_end)):
+            raise TypeError(f"on_end is {on_end!r}: expected a function, which is not awaited")
+        self.on_end = on_end
         self.cluster = is_cluster(client)
         if not self.cluster:
             check_role(getattr(client, "connection_pool", None))
@@ -173,6 +177,20 @@ class WorkerBase:
             return
         raise failure
 
+    def _count(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _report(self, job: Job, end: str, error: Optional[BaseException] = None) -> None:
+        """Tells the log and on_end that the result of a job is known, and counts it. `error`: its outcome's."""
+        if end == "died":
+            log.error("%r is dead: %s", job, _errors.described(error))
+        if self._settings.on_end is not None:
+            try:
+                self._settings.on_end(job, end, error if end in ("failed", "died") else None)
+            except Exception:  # pylint: disable=broad-except
+                log.exception("on_end failed, of %r", job)
+        self._count(end)
+
     def _fail(self, error: WorkerError) -> None:
         raise NotImplementedError
 
@@ -198,9 +216,6 @@ class WorkerBase:
 
     # A handler that acknowledges its job itself
 
-    def _count(self, name: str) -> None:
-        raise NotImplementedError
-
     def _claim(self, job: Job) -> None:
         """Lets the handler tell the result. Heartbeats and the time limit rest. Raises NotYours, or
         RuntimeError if the handler has done it before."""
@@ -220,7 +235,7 @@ class WorkerBase:
     def _acked(self, job: Job) -> None:
         """The handler has acknowledged its job."""
         job._done = True
-        self._count("done")
+        self._report(job, "done")
 
     def _script_words(self, job: Job, script: str, keys: Any, args: Any) -> Words:
         client = self._settings.client
@@ -267,15 +282,19 @@ class Worker(WorkerBase):
     host:pid by default. `lease`: seconds until the server gives a task to another worker if this one dies,
     0.001 to 4294967; a third of it passes between two heartbeats. `jobs`: handlers at once, 1 to 10,000.
     `grace`: seconds that handlers have after stop() until give_up(); without an end by default.
+    `on_end`: a function for your own logs and counters. It is called with each job when the result is known, as
+    on_end(job, end, error): `end` is the name of the count (done, failed, died, back, not_yours), and `error`
+    the exception of an attempt that has failed or died, else None. It is called in several threads, and does
+    not wait. Its exceptions are logged.
 
     A handler that returns has done the task. If it raises Retry, Dead or any other exception, the attempt has
     failed, and if it raises Back, the task is given back. stop(), give_up() and counts are for any thread.
     Threads do not survive a fork: start the worker in the child."""
 
     def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 4,
-                 grace: Optional[Seconds] = None) -> None:
+                 grace: Optional[Seconds] = None, on_end: Optional[OnEnd] = None) -> None:
         check_client(client, asyncio=False)
-        self._settings, self._news = Settings(client, name, lease, jobs, grace), News()
+        self._settings, self._news = Settings(client, name, lease, jobs, grace, on_end), News()
         self._changed = threading.Condition()
         self._queue: queue.SimpleQueue[Optional[tuple[Group, Job]]] = queue.SimpleQueue()
         self._bell: Optional[Bell] = None
@@ -418,7 +437,7 @@ class Worker(WorkerBase):
                     break
                 group, job = found
                 if number == limit:
-                    self._count(self._settle(group, job, BACK))
+                    self._report(job, self._settle(group, job, BACK))
                     raise RuntimeError(_errors.endless(limit, job))
                 self._work_ready(group, job)
                 self._raise_failure(job, raise_errors)
@@ -577,7 +596,8 @@ class Worker(WorkerBase):
         with self._changed:  # Another thread of the handler may acknowledge the job at this moment.
             self._changed.wait_for(lambda: job._done or not job._claimed)
         if self._may_tell(group, job):
-            self._count("not_yours" if job.not_yours else self._settle(group, job, outcome))
+            end = "not_yours" if job.not_yours else self._settle(group, job, outcome)
+            self._report(job, end, outcome.error)
 
     def _may_tell(self, group: Group, job: Job) -> bool:
         """Whether the caller is to tell the result, because nobody does so yet."""
@@ -693,7 +713,7 @@ class Worker(WorkerBase):
             self._expiring.add(job)  # It keeps the worker until the server knows it, but not after the grace.
         log.warning("%r: its time limit is over", job)
         job._end(not_yours=False)
-        self._count(self._settle(group, job, outcome))
+        self._report(job, self._settle(group, job, outcome), outcome.error)
         with self._changed:
             self._expiring.discard(job)
             self._changed.notify_all()
@@ -760,7 +780,7 @@ class Worker(WorkerBase):
             for job in [*jobs, *(job for job in running if job._done)]:
                 job._end(not_yours=False)
             for job in jobs:
-                self._count(self._settle(group, job, BACK))
+                self._report(job, self._settle(group, job, BACK))
         with self._changed:  # Results that are on their way have this last try.
             self._changed.wait_for(lambda: all(job.over for job in self._running), PATIENCE)
 

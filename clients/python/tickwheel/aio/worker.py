@@ -17,8 +17,8 @@ from .._file import POLL_S
 from .._signals import STOPPING
 from .._tasks import Counts, Job
 from .._words import Seconds, Words, encoded, take_words
-from ..worker import (BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, LIMIT, Places, Settings, WorkerBase,
-                      log)
+from ..worker import (BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, LIMIT, OnEnd, Places, Settings,
+                      WorkerBase, log)
 from ._file import File, FileLink
 
 Handler = Callable[[Job], Awaitable[object]]
@@ -45,16 +45,16 @@ class Worker(WorkerBase):
     """Takes tasks of queues, and calls a coroutine function for each. A Worker runs once, in one event
     loop, and its methods are for this loop alone.
 
-    The arguments are those of tickwheel.Worker, with a client of redis.asyncio, and ten jobs at once. When the
-    task is not yours any more, and in give_up(), the handler is cancelled; `job.not_yours` tells the first from
-    the second."""
+    The arguments are those of tickwheel.Worker, with a client of redis.asyncio, and ten jobs at once. `on_end`
+    is called in the event loop, so it is a plain function too, and short. When the task is not yours any more,
+    and in give_up(), the handler is cancelled; `job.not_yours` tells the first from the second."""
 
     _file = File
 
     def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 10,
-                 grace: Optional[Seconds] = None) -> None:
+                 grace: Optional[Seconds] = None, on_end: Optional[OnEnd] = None) -> None:
         check_client(client, asyncio=True)
-        self._settings, self._news = Settings(client, name, lease, jobs, grace), News()
+        self._settings, self._news = Settings(client, name, lease, jobs, grace, on_end), News()
         self._counts = Counts()
         self._tasks: Set[asyncio.Task[None]] = set()
         self._beats: Set[asyncio.Task[None]] = set()
@@ -233,7 +233,7 @@ class Worker(WorkerBase):
                     break
                 group, job = found
                 if number == limit:
-                    self._counts = _errors.added(self._counts, await self._settle(group, job, BACK))
+                    self._report(job, await self._settle(group, job, BACK))
                     raise RuntimeError(_errors.endless(limit, job))
                 await self._work(group, job)
                 if self._error is not None:
@@ -346,7 +346,8 @@ class Worker(WorkerBase):
             await asyncio.sleep(POLL_S)  # A thread of the handler is in the block of ack_on().
         if not job._done:
             job._settled = True
-            self._count("not_yours" if job.not_yours else await self._settle(group, job, outcome))
+            end = "not_yours" if job.not_yours else await self._settle(group, job, outcome)
+            self._report(job, end, outcome.error)
 
     def _count(self, name: str) -> None:
         self._counts = _errors.added(self._counts, name)
