@@ -7,25 +7,34 @@ import signal
 import subprocess
 
 import pytest
-from harness import PATIENCE, ROOT, Guard, wait_until
+from harness import HOST, PATIENCE, ROOT, Guard, wait_until
+from python_package import new_file
+from subject import node_driver, node_path
 from test_coming_from import command_line
+
+import tickwheel
 
 PAGE = pathlib.Path(ROOT, "docs", "workers.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(sh|python|js|go)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAMS = dict(BLOCK.findall(PAGE))
+SERVER = "redis://127.0.0.1:7379"  # that of the page
 
 
 def test_each_language_has_a_program():
     assert list(PROGRAMS) == ["sh", "python", "js", "go"] and len(BLOCK.findall(PAGE)) == len(PROGRAMS)
+    assert all(SERVER in code for code in PROGRAMS.values())
 
 
 @pytest.fixture
-def started(common, tmp_path):
-    """started(LANGUAGE) starts the program of the page, as a reader would, and returns its process."""
+def started(tmp_path):
+    """started(LANGUAGE, URL) starts the program of the page, as a reader would, and returns its process."""
     running = []
 
-    def start(language):
-        code = PROGRAMS[language].replace("127.0.0.1:7379", f"127.0.0.1:{common.port}")
+    def start(language, url):
+        code = PROGRAMS[language]
+        if language == "sh" and url.startswith("sqlite"):
+            code = code.replace(f"--redis {SERVER}", f"--store {url.removeprefix('sqlite:///')}")
+        code = code.replace(SERVER, url)
         words, more = command_line(language, tmp_path, code if language != "sh" else f"exec {code}")
         environment = {**os.environ, **more}
         if language == "go":
@@ -45,15 +54,29 @@ def started(common, tmp_path):
         Guard.tell("-", process.pid)
 
 
-@pytest.mark.parametrize("language", PROGRAMS)
-def test_a_worker_in_ten_lines(common, started, language):
-    r = common.client()
-    r.execute_command("TW.PUT", "mails", "welcome:ann", "IN", 0, "PAYLOAD", "ann@example.org")
-    process = started(language)
-    wait_until(lambda: process.poll() is not None or not r.exists("mails"))
+def does_its_work(process, url):
+    """Puts a task. The program does it, and ends at a signal."""
+    mails = tickwheel.Queue(tickwheel.connect(url), "mails")
+    mails.put("welcome:ann", "ann@example.org")
+    wait_until(lambda: process.poll() is not None or not mails.count())
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=PATIENCE)
     assert (output, process.returncode) == ("to ann@example.org\n", 0)
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_a_worker_in_ten_lines(common, started, language):
+    url = f"redis://{HOST}:{common.port}"
+    does_its_work(started(language, url), url)
+
+
+@pytest.mark.parametrize("language", ["sh", "python", "js"])
+def test_a_worker_of_a_file_in_ten_lines(started, tmp_path, monkeypatch, language):
+    if language == "js":
+        node_driver()
+        monkeypatch.setenv("NODE_PATH", ":".join(node_path()))
+    url = new_file(tmp_path, "shop.db")
+    does_its_work(started(language, url), url)
 
 
 def test_the_document_names_tests_that_are_there():
