@@ -191,12 +191,13 @@ class Server:
     """One redis-server. Call start() before use; Fleet.server does that."""
 
     def __init__(self, folder, port=None, module=True, module_args=(), cluster=False, replicaof=None, env=None,
-                 preload=None, **options):
+                 preload=None, patience=PATIENCE, **options):
         self.folder, self.port, self.replicaof = folder, port or free_port(), replicaof
         self.module, self.module_args, self.cluster = module, tuple(str(arg) for arg in module_args), cluster
         self.preload = preload or (os.environ.get("TICKWHEEL_PRELOAD") if module else None)
         self.env = dict(env or {})
         self.options = {name.replace("_", "-"): value for name, value in options.items()}
+        self.patience = patience  # Seconds to wait for a reply; while a server loads a gigabyte, none comes.
         self.process, self.expected_to_die, self.clients, self.log_read = None, True, [], 0
         self.began = False  # Whether the server has ever served: others know its port since then.
         self.log_path = os.path.join(folder, "log")
@@ -288,10 +289,11 @@ class Server:
             raise Broken(f"the server on {self.port} died: {self.why()}")
         self.process.send_signal(sig)
         try:
-            status = self.process.wait(PATIENCE)
+            status = self.process.wait(self.patience)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Broken(f"the server on {self.port} did not stop in {PATIENCE} s\n{self.tail()}") from None
+            why = f"did not stop in {self.patience} s\n{self.tail()}"
+            raise Broken(f"the server on {self.port} {why}") from None
         self.reap()
         if status != 0:
             raise Broken(f"the server on {self.port} stopped with exit status {status}\n{self.tail()}")
@@ -331,8 +333,8 @@ class Server:
 
     def client(self, **options):
         """Returns a redis-py client with its own connection pool, which is closed with the server."""
-        settings = {"host": HOST, "port": self.port, "decode_responses": True, "socket_timeout": PATIENCE,
-                    "socket_connect_timeout": PATIENCE, **options}
+        settings = {"host": HOST, "port": self.port, "decode_responses": True,
+                    "socket_timeout": self.patience, "socket_connect_timeout": self.patience, **options}
         client = redis.Redis(**settings)
         self.clients.append(client)
         return client
@@ -344,8 +346,8 @@ class Server:
 
     def once(self, *command, **options):
         """Sends one command on a connection of its own."""
-        settings = {"host": HOST, "port": self.port, "decode_responses": True, "socket_timeout": PATIENCE,
-                    **options}
+        settings = {"host": HOST, "port": self.port, "decode_responses": True,
+                    "socket_timeout": self.patience, **options}
         with contextlib.closing(redis.Redis(**settings)) as client:
             return client.execute_command(*command)
 
@@ -360,7 +362,7 @@ class Server:
             return True  # MASTERDOWN, NOAUTH: the server is up.
         return True
 
-    def wait_loaded(self, timeout=PATIENCE):
+    def wait_loaded(self):
         def loaded():
             if not self.alive():
                 raise Broken(f"the server on {self.port} died while loading: {self.why()}")
@@ -368,14 +370,14 @@ class Server:
                 return self.info("persistence")["loading"] == 0
             except redis.exceptions.BusyLoadingError:
                 return False
-        wait_until(loaded, lambda: f"it did not load its data\n{self.tail()}", patience=timeout)
+        wait_until(loaded, lambda: f"it did not load its data\n{self.tail()}", patience=self.patience)
 
     def info(self, section="everything"):
         """Returns INFO section as a dict: numbers are int. A sentinel that gives a server another role ends
         the connections of all its clients, this connection too. So a server that is alive is asked again."""
         for last in (False, False, True):
             try:
-                with contextlib.closing(Raw(self)) as raw:
+                with contextlib.closing(Raw(self, timeout=self.patience)) as raw:
                     return parse_info(raw("INFO", section))
             except redis.exceptions.ConnectionError:
                 if last or not self.alive():
@@ -458,7 +460,7 @@ class Sentinel(Server):
     def command(self):
         return [*super().command(), "--sentinel"]
 
-    def wait_loaded(self, timeout=PATIENCE):
+    def wait_loaded(self):
         """A sentinel has nothing to load."""
 
     def master_port(self):

@@ -29,12 +29,12 @@ def huge_pages(fleet):
 @pytest.fixture
 def big(fleet):
     """A server that takes commands of more than a gigabyte."""
-    return fleet.server(client_query_buffer_limit="4gb")
+    return fleet.server(client_query_buffer_limit="4gb", patience=MINUTES)
 
 
 @pytest.mark.long(only=True)
 def test_what_no_delivery_could_carry_is_refused(big):
-    r = big.client(socket_timeout=MINUTES)
+    r = big.client()
     value = b"x" * PART
     with pytest.raises(redis.exceptions.ResponseError) as refused:
         r.execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f1", value, "f2", value, "f3", value)
@@ -48,9 +48,9 @@ def test_what_no_delivery_could_carry_is_refused(big):
     pytest.param(("TW.SEND", "s", "q", "a", "IN", 0, "LIST"), 2, id="list", marks=pytest.mark.long(only=True)),
     pytest.param(("TW.PUT", "s", "a", "IN", 0), 1, id="workers")])
 def test_what_is_too_big_for_a_list_or_for_workers_is_refused_likewise(fleet, words, other):
-    server = fleet.server(client_query_buffer_limit="4gb", proto_max_bulk_len="2gb")
+    server = fleet.server(client_query_buffer_limit="4gb", proto_max_bulk_len="2gb", patience=MINUTES)
     with pytest.raises(redis.exceptions.ResponseError) as refused:
-        server.client(socket_timeout=MINUTES).execute_command(*words, "PAYLOAD", b"x" * MOST)
+        server.client().execute_command(*words, "PAYLOAD", b"x" * MOST)
     assert f"payload have {MOST + other} bytes: expected" in str(refused.value)
     assert server.client().dbsize() == 0
 
@@ -58,7 +58,7 @@ def test_what_is_too_big_for_a_list_or_for_workers_is_refused_likewise(fleet, wo
 @pytest.mark.long(only=True)
 def test_the_biggest_that_is_taken_fits_into_each_form(big):
     """The biggest task is delivered. If its target refuses it, the dead task has the whole payload."""
-    r = big.client(socket_timeout=MINUTES)
+    r = big.client()
     r.config_set("tickwheel.target-tries", 1)
     half = b"x" * (MOST // 2 - 3)
     r.set("w", "not a stream")
@@ -90,8 +90,9 @@ def write(file, *words):
 
 
 def loaded(fleet, *commands):
-    """Returns a server that has loaded a file with these commands."""
-    server = fleet.server(appendonly="yes", appendfsync="no", module_args=("target-tries", 1))
+    """Returns a server that has loaded a file with these commands. It never writes the file anew."""
+    server = fleet.server(appendonly="yes", appendfsync="no", auto_aof_rewrite_percentage=0,
+                          module_args=("target-tries", 1), patience=MINUTES)
     server.stop()
     folder = os.path.join(server.folder, "appendonlydir")
     [name] = [name for name in os.listdir(folder) if name.endswith(".incr.aof")]
@@ -100,7 +101,7 @@ def loaded(fleet, *commands):
         for command in commands:
             write(file, *command)
     server.start(wait=False)
-    server.wait_loaded(MINUTES)
+    server.wait_loaded()
     return server
 
 
@@ -136,7 +137,7 @@ def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words, mo
             ] == [1, 1, 0, 0, 1, 0]
     server.stop()
     server.start(wait=False)
-    server.wait_loaded(MINUTES)
+    server.wait_loaded()
     assert dead_of(server.client(), "s") == [dead]
     assert server.client().execute_command("TW.PURGE", "s", "ALL") == 1
     assert server.client().exists("s") == 0
@@ -147,7 +148,7 @@ def test_a_big_one_for_a_list_is_delivered(fleet):
     """No Stream takes such a task, but a List does. If the List refuses it, its period dies."""
     server = loaded(fleet, ("SET", "q", "not a list"),
                     add("big", 1000, "EVERY", "3155760000000", "LIST", "PAYLOAD", 3 * PART))
-    r = server.client(socket_timeout=MINUTES)
+    r = server.client()
     [dead] = wait_dead(r, "s", patience=MINUTES)
     assert dead.error.startswith("WRONGTYPE") and dead.id == "big@1000"
     assert r.execute_command("TW.PURGE", "s", "IDS", 1, "big@1000") == 1
