@@ -187,6 +187,7 @@ async def test_a_worker_and_its_exceptions(place, caplog):
 @in_a_loop
 async def test_each_result_is_told(place, caplog):
     """By on_end, in the event loop, and before it is counted."""
+    limit_s = 0.05
     told, raised = [], {"fail": KeyError("x"), "die": Dead("no use"), "ok": None}
     async with place() as here:
         worker = Worker(here.client, on_end=lambda *words: told.append((words[0].id, *words[1:])))
@@ -196,9 +197,9 @@ async def test_each_result_is_told(place, caplog):
             if raised[job.id] is not None:
                 raise raised[job.id]
 
-        @worker.task(here.key + ":slow", timeout=0.05)
+        @worker.task(here.key + ":slow", timeout=limit_s)
         async def slow(job):
-            await asyncio.sleep(PATIENCE)
+            await asyncio.get_running_loop().create_future()
 
         for id in raised:
             await here.work.put(id, "x", backoff=(60,))

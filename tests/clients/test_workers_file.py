@@ -66,7 +66,8 @@ class Shelf:
         """Suspends a worker while it does not hold the lock of the file."""
         def is_left_alone():
             subject.suspend()
-            with contextlib.closing(sqlite3.connect(self.path, timeout=0, isolation_level=None)) as db:
+            with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as db:
+                db.execute("PRAGMA busy_timeout = 0")
                 with contextlib.suppress(sqlite3.OperationalError):
                     db.execute("BEGIN IMMEDIATE")
                     return True

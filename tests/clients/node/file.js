@@ -272,7 +272,7 @@ test("a take passes over a thousand tasks that are too late, and the next one go
     await queue.put("a", "x");
     const next = new Queue(home, "next"); // A take looks behind no queue in which it has to go on.
     await next.put("b", "x");
-    assert.deepEqual(await home.take(["both", ["work", "next"], "me", 60000, 10]), []);
+    assert.deepEqual(await home.take(["both queues", ["work", "next"], "me", 60000, 10]), []);
     const [worker, counts] = begin(home, () => {});
     await once(worker, "done");
     await worker.stop();
