@@ -79,6 +79,8 @@ check: ## run the checks below, but for stress, up to coverage
 # Crashes, power cuts, kills, damaged files, random changes, a million tasks at once, gigabytes, larger wheels,
 # musl, a bare machine, and the pages in a browser.
 rounds: ## run the long rounds of the tests
+# Installations, each header alone, laws that compile all sources once more, the pages in a browser.
+rest: ## run the long tests that make test has in no shorter form
 # ROUNDS= rounds beside busy loops, each some ten minutes, one on one processor, three with late threads.
 # build/stress/summary has the results.
 stress: ## run the tests while the machine is busy; ROUNDS=10
@@ -99,7 +101,7 @@ coverage-redis: ## list the lines of src/redis that no test runs
 valgrind: ## run the contract tests under valgrind
 fuzz: ## search for inputs that break a reader; TARGET=name SECONDS=60
 soak: ## run random operations on the model; SECONDS=60
-CHECKS = rounds stress format-check lint sanitize check-redis check-servers races audit \
+CHECKS = rounds rest stress format-check lint sanitize check-redis check-servers races audit \
     check-amalgamation coverage coverage-redis valgrind fuzz soak
 $(CHECKS):
 	@FOR_SECONDS=$(SECONDS) ROUNDS=$(ROUNDS) TARGET=$(TARGET) \
