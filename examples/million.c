@@ -54,7 +54,7 @@ int main(void)
 
     while (tw_sched_count(sched) > 0) /* the program does something else */
         thrd_sleep(&(struct timespec){.tv_nsec = (long)TW_MS(10)}, NULL);
-    tw_sched_stop(sched, 0, NULL, NULL, NULL); /* waits for the last callback */
+    tw_sched_stop(sched, 0, NULL, NULL); /* waits for the last callback */
     printf("%d fired, %d early; half were at most %.1f ms late, 99 of 100 at most %.1f ms\n", fired, early,
            seconds(tw_sched_late_percentile(sched, 0.5)) * 1e3,
            seconds(tw_sched_late_percentile(sched, 0.99)) * 1e3);

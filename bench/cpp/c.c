@@ -90,9 +90,7 @@ static inline void sched_add(struct object *object, uint64_t ms)
 
 static inline void sched_cancel(struct object *object)
 {
-    enum tw_cancel found;
-    tw_sched_cancel(sched, object->task, &found);
-    need(found == TW_CANCEL_CANCELLED, "cancel");
+    need(tw_sched_cancel(sched, object->task) == TW_CANCEL_CANCELLED, "cancel");
 }
 
 static inline void sched_pass(uint64_t ms)
@@ -122,9 +120,7 @@ static inline void sched_move(struct object *object, uint64_t ms)
 static inline void sched_remove(struct object *object)
 {
     char key[KEY_SIZE];
-    enum tw_cancel found;
-    tw_sched_key_cancel(sched, key_of(object, key), &found, NULL);
-    need(found == TW_CANCEL_CANCELLED, "cancel");
+    need(tw_sched_key_cancel(sched, key_of(object, key), NULL) == TW_CANCEL_CANCELLED, "cancel");
 }
 
 /* Two words on the heap. A C program frees them itself, in the callback or after it has cancelled the
@@ -154,9 +150,7 @@ static inline void heap_add(struct object *object, uint64_t ms)
 
 static inline void heap_cancel(struct object *object)
 {
-    enum tw_cancel found;
-    tw_sched_cancel(sched, object->task, &found);
-    need(found == TW_CANCEL_CANCELLED, "cancel");
+    need(tw_sched_cancel(sched, object->task) == TW_CANCEL_CANCELLED, "cancel");
     free(object->heap);
 }
 

@@ -83,9 +83,7 @@ static void add(void *at, size_t job, uint64_t delay_ns)
 static void cancel(void *at, size_t job)
 {
     struct self *self = at;
-    enum tw_cancel found;
-    tw_sched_cancel(self->sched, self->ids[job], &found);
-    if (found != TW_CANCEL_CANCELLED)
+    if (tw_sched_cancel(self->sched, self->ids[job]) != TW_CANCEL_CANCELLED)
         check(TW_EGONE, "cancel");
 }
 

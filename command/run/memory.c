@@ -168,7 +168,7 @@ static void write_rest(FILE *out)
 {
     char wait[DURATION_SIZE];
     uint64_t now_ns = tw_sched_now(sched);
-    tw_sched_stop(sched, 0, value_keep, NULL, NULL);
+    tw_sched_stop(sched, 0, value_keep, NULL);
     for (struct value *value = value_kept(), *next; value != NULL; value = next, remains.tasks++) {
         next = value->next;
         rest_task(&run->calendar, now_ns, value, out);

@@ -134,8 +134,7 @@ bool value_cancel(struct tw_sched *sched, const char *id)
     struct value *value = find_to_end(sched, id, &task);
     if (value == NULL)
         return false;
-    enum tw_cancel found;
-    tw_sched_cancel(sched, task.id, &found);
+    enum tw_cancel found = tw_sched_cancel(sched, task.id);
     if (found == TW_CANCEL_AT_WORK && !is_inside(value))
         tw_sched_cancel_wait(sched, task.id, NULL);
     bool in_time = was_in_time(value, found);

@@ -33,7 +33,7 @@
  *             otherwise. A signal handler may make none: it writes to an eventfd that the loop watches.
  *   Structs   As in sched.h: the caller zeroes the structs that it fills in. If a reserved member is not 0, the
  *             call returns TW_EINVAL.
- *   Others    NULL, Requires, Errors and Messages are as in wheel.h.
+ *   Others    NULL, Requires, Results and Messages are as in wheel.h.
  *   Fork      A child of fork() inherits copies of loops and executors, and must not use them: every call
  *             requires that this process made the loop or the executor. But the child may free both, and
  *             this takes nothing from the parent, whose timers and callbacks go on. A child that goes on

@@ -23,7 +23,7 @@
  *             return 1;
  *         tw_sched_add_in(sched, TW_MS(20), unpaid, "order 1", &first);
  *         tw_sched_add_in(sched, TW_MS(20), unpaid, "order 2", NULL);
- *         tw_sched_cancel(sched, first, NULL); // paid
+ *         tw_sched_cancel(sched, first); // paid
  *         thrd_sleep(&(struct timespec){.tv_nsec = 100000000}, NULL); // the program does something else
  *         tw_sched_free(sched); // drops pending tasks, and waits for running callbacks
  *     }
@@ -89,11 +89,9 @@
  *               {.period_ns = TW_SEC(1)}` does. If a reserved member is not 0, the call returns TW_EINVAL.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it. docs/guide.md lists the duties that no assertion can see, and why.
- *   Results   0 or a negative TW_E* code, of this header or of wheel.h. tw_sched_strerror() returns its text.
- *             A call that fails has changed nothing. A call that cannot fail returns nothing, or the answer if
- *             it only looks. The outcome of a call is written through a pointer, which may be NULL: `id`,
- *             `old`, `value`, `found` (enum tw_cancel, task.h), `handed` and `taken` (how many tasks). A call
- *             that fails writes none of them but `old`.
+ *   Results   As in wheel.h. An error is of this header or of wheel.h, and tw_sched_strerror() returns its
+ *             text. A pointer for an outcome may be NULL: `id`, `old`, `value`, `found` (enum tw_cancel,
+ *             task.h) and `handed` (how many tasks). A call that fails writes none of them but `old`.
  *   Fork      Every call requires that this process made the scheduler. A child of fork() must not use a
  *             scheduler of its parent, and must not free it.
  */
@@ -316,8 +314,9 @@ int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 /* Cancels a task. After TW_CANCEL_CANCELLED the scheduler has let go of the argument. After TW_CANCEL_AT_WORK
  * the callback may still use it. Without a release hook, a caller that is not this callback waits with
  * tw_sched_cancel_wait() before it frees the argument.
+ * Returns: one of enum tw_cancel (task.h).
  * Cost: O(1). The task's memory is free for another task at once. */
-void tw_sched_cancel(struct tw_sched *sched, uint64_t id, enum tw_cancel *found);
+enum tw_cancel tw_sched_cancel(struct tw_sched *sched, uint64_t id);
 
 /* Cancels a task. If its callback is under way, waits until the callback has returned. Then the argument is
  * the caller's.
@@ -356,8 +355,9 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id);
 
 /* Runs, on the calling thread, tasks that the execute hook received and nobody has run yet, at most `limit`
  * of them, in the order that is stated above. So a hook needs no queue: it wakes a thread, and that thread
- * calls this function. It takes fewer than `limit` if none is left. */
-void tw_sched_run_some(struct tw_sched *sched, uint64_t limit, uint64_t *taken);
+ * calls this function.
+ * Returns: how many tasks it took, fewer than `limit` if none is left. */
+uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit);
 
 /* The number of tasks that wait for their due time or for a thread. */
 uint64_t tw_sched_count(const struct tw_sched *sched);
@@ -397,8 +397,9 @@ int tw_sched_key_move_at(struct tw_sched *sched, struct tw_bytes key, uint64_t d
  * goes on with the old value.
  * To wait for a callback, pass the task's id to tw_sched_cancel_wait(). tw_sched_key_get() returns the id while
  * a call is still to come, and TW_EGONE once the last call is under way; then only the callback itself knows it
- * (`task->id`). */
-void tw_sched_key_cancel(struct tw_sched *sched, struct tw_bytes key, enum tw_cancel *found, void **value);
+ * (`task->id`).
+ * Returns: as tw_sched_cancel(). */
+enum tw_cancel tw_sched_key_cancel(struct tw_sched *sched, struct tw_bytes key, void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.
  * Returns: as tw_sched_get(). */
@@ -432,11 +433,11 @@ enum { TW_SCHED_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are u
  * itself stays: tw_sched_free() ends it. Under a lock that a running callback takes, the caller passes
  * TW_SCHED_STOP_NOWAIT, releases the lock, and waits in a second stop.
  * Requires: `flags` is 0 or TW_SCHED_STOP_NOWAIT.
+ * Returns: how many tasks were handed over; dropped ones count too.
  * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `visit`
  * receives the task with no argument and with `left` 6 (after the next call), and the hook receives the
  * argument when the third call has returned. */
-void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg,
-                   uint64_t *handed);
+uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg);
 
 /* ---- virtual time -------------------------------------------------------------------------------------- */
 

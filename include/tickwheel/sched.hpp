@@ -239,7 +239,7 @@ class task : public task_view
     /* Makes this call the last call of a repeating task. */
     void cancel() const noexcept
     {
-        tw_sched_cancel(sched_, seen_->id, nullptr);
+        tw_sched_cancel(sched_, seen_->id);
     }
     const tw_task &raw() const noexcept
     {
@@ -614,9 +614,7 @@ class scheduler
     }
     tw_cancel cancel(task_id id)
     {
-        tw_cancel found;
-        tw_sched_cancel(raw_, id.value(), &found);
-        return found;
+        return tw_sched_cancel(raw_, id.value());
     }
     status cancel_wait(task_id id, tw_cancel *found = nullptr)
     {
@@ -679,9 +677,7 @@ class scheduler
     }
     tw_cancel cancel(std::string_view key)
     {
-        tw_cancel found;
-        tw_sched_key_cancel(raw_, detail::bytes_of(key), &found, nullptr);
-        return found;
+        return tw_sched_key_cancel(raw_, detail::bytes_of(key), nullptr);
     }
     std::optional<tw_task> get(std::string_view key) const noexcept
     {
@@ -711,17 +707,13 @@ class scheduler
     /* Returns how many tasks were handed over. */
     std::uint64_t stop(unsigned flags = 0)
     {
-        std::uint64_t count;
-        tw_sched_stop(raw_, flags, nullptr, nullptr, &count);
-        return count;
+        return tw_sched_stop(raw_, flags, nullptr, nullptr);
     }
     template <class Visit, class = std::enable_if_t<std::is_invocable_v<Visit &, const handed &>>>
     std::uint64_t stop(Visit &&visit, unsigned flags = 0)
     {
         handing<Visit> context{raw_, visit};
-        std::uint64_t count;
-        tw_sched_stop(raw_, flags, hand_over<Visit>, &context, &count);
-        return count;
+        return tw_sched_stop(raw_, flags, hand_over<Visit>, &context);
     }
 
     /* Moves a virtual clock by a duration, which is rounded down, or to a point in time.

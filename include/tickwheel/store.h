@@ -61,12 +61,11 @@
  *   Structs   As in sched.h. struct tw_bytes and struct tw_store_name stay as they are.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it.
- *   Errors    0 or a negative TW_E* code, of this header, of sched.h or of wheel.h. tw_store_strerror() returns
+ *   Results   As in wheel.h. An error is of this header, of sched.h or of wheel.h. tw_store_strerror() returns
  *             its text, and tw_store_message() says more. Besides the codes that its own label lists, each call
  *             may return TW_ENOMEM, and TW_EINVAL if an argument or a member of a struct is out of its range.
- *   Outcomes  A call that changes something writes its outcome through its last pointer (`made`, `found`,
- *             `changed`, `count`), which may be NULL. A call that looks writes its answer through a pointer
- *             that is not NULL. A call that fails writes neither.
+ *             The pointer for the outcome of a change is the last one (`made`, `found`, `changed`, `count`),
+ *             and may be NULL. The pointer for the answer of a look may not. A call that fails writes neither.
  *   Looks     A look sees the file as it was at one moment, in a transaction that reads. A function that visits
  *             for a look makes no call with the same store, and keeps none of the pointers that it receives.
  *   Messages  As in wheel.h. TW_STORE_MESSAGE_SIZE bytes hold every message.

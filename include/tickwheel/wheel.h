@@ -62,8 +62,14 @@
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it; an assertion that must walk through the wheel needs TICKWHEEL_DEBUG 2.
  *             docs/guide.md lists the duties that no assertion can see, and why.
- *   Errors    A call that can fail returns 0 or a negative TW_E* code. A call that failed has changed
- *             nothing.
+ *   Results   One rule for all headers. A call that can fail returns an `int`, 0 or a negative TW_E* code, and
+ *             writes its outcome through a pointer; a call that failed has changed nothing. A call that cannot
+ *             fail returns its outcome, or nothing.
+ *             - Example: tw_wheel_cancel() cannot fail, and returns whether the timer was pending. A cancel in
+ *               a file can fail: tw_store_cancel() returns 0 or an error, and writes its outcome to *found.
+ *             - A struct or a text that a call fills in, and a second outcome, always go through a pointer.
+ *             - Three calls return another `int`: tw_wheel_visit() and tw_wheel_visit_until() the value with
+ *               which `visit` ended the visit, and tw_loop_epoll_wait() that of epoll_wait().
  *   Messages  A call with a `message` explains its error there, in at most `size` bytes, always terminated.
  *             `message` may be NULL if `size` is 0.
  *   Cost      A slot whose timers have all been cancelled costs the call that first comes to it one step.

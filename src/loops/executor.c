@@ -119,10 +119,7 @@ void tw_executor_turn(struct tw_executor *executor)
         executor->driver.clear(executor->driver_arg);
     atomic_store(&executor->woken_ns, 0);
     struct tw_sched *sched = atomic_load(&executor->sched);
-    uint64_t taken = 0;
-    if (sched != NULL)
-        tw_sched_run_some(sched, executor->budget, &taken);
-    if (taken == executor->budget)
+    if (sched != NULL && tw_sched_run_some(sched, executor->budget) == executor->budget)
         wake(executor);
     executor->turns--;
 }

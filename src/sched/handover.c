@@ -196,25 +196,23 @@ static void mark_stopped(struct tw__sched_shard *shard)
     tw__sched_unlock(shard);
 }
 
-void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg,
-                   uint64_t *handed)
+uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_sched_visit_fn *visit, void *arg)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT((flags & ~(unsigned)TW_SCHED_STOP_NOWAIT) == 0);
     bool wait = (flags & TW_SCHED_STOP_NOWAIT) == 0 && !tw__sched_inside(sched);
-    uint64_t n = 0;
+    uint64_t handed = 0;
     tw__sched_guest_comes(sched);
     tw__sched_shards_close(sched);
     for (uint32_t i = 0; i < tw__sched_made(sched); i++)
         mark_stopped(sched->shard[i]);
     for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
-        n += hand_over(sched->shard[i], take_busy, visit, arg);
+        handed += hand_over(sched->shard[i], take_busy, visit, arg);
         set_all_aside(sched->shard[i]);
-        n += hand_over(sched->shard[i], take_aside, visit, arg);
+        handed += hand_over(sched->shard[i], take_aside, visit, arg);
     }
     for (uint32_t i = 0; wait && i < tw__sched_made(sched); i++)
         wait_until_idle(sched->shard[i]);
     tw__sched_guest_goes(sched);
-    if (handed != NULL)
-        *handed = n;
+    return handed;
 }

@@ -370,21 +370,20 @@ int tw_sched_key_move_in(struct tw_sched *sched, struct tw_bytes key, uint64_t d
     return move_key(sched, key, delay_ns, true);
 }
 
-void tw_sched_key_cancel(struct tw_sched *sched, struct tw_bytes key, enum tw_cancel *found, void **value)
+enum tw_cancel tw_sched_key_cancel(struct tw_sched *sched, struct tw_bytes key, void **value)
 {
     struct target target;
     struct tw__sched_task *task = lock_and_find(sched, key, &target);
-    enum tw_cancel result = TW_CANCEL_GONE;
+    enum tw_cancel found = TW_CANCEL_GONE;
     struct tw__sched_value let_go = {NULL, NULL};
     if (task != NULL) {
-        result = tw__sched_task_cancel(target.shard, task, &let_go);
-        if (value != NULL && result == TW_CANCEL_CANCELLED)
+        found = tw__sched_task_cancel(target.shard, task, &let_go);
+        if (value != NULL && found == TW_CANCEL_CANCELLED)
             *value = let_go.arg;
     }
     tw__sched_unlock(target.shard);
     tw__sched_value_release(sched, &let_go);
-    if (found != NULL)
-        *found = result;
+    return found;
 }
 
 int tw_sched_key_get(struct tw_sched *sched, struct tw_bytes key, struct tw_task *seen, size_t size)

@@ -208,7 +208,7 @@ void tw_sched_free(struct tw_sched *sched)
     bool advancing = atomic_load(&sched->advancing);
     TW_ASSERT(!advancing);
     (void)advancing;
-    tw_sched_stop(sched, 0, NULL, NULL, NULL);
+    tw_sched_stop(sched, 0, NULL, NULL);
     tw__sched_threads_end(sched);
     end(sched);
 }

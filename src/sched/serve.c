@@ -133,17 +133,16 @@ static uint64_t run_list(const struct tw__sched_turn *turn, struct tw__link *lis
     return taken;
 }
 
-void tw_sched_run_some(struct tw_sched *sched, uint64_t limit, uint64_t *taken)
+uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit)
 {
     TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_turn turn;
-    uint64_t n = 0;
-    while (n < limit && tw__sched_order_sent(sched, &turn)) {
-        uint64_t left = limit - n;
-        n += run_list(&turn, &turn.shard->sent, left < QUANTUM ? left : QUANTUM);
+    uint64_t taken = 0;
+    while (taken < limit && tw__sched_order_sent(sched, &turn)) {
+        uint64_t left = limit - taken;
+        taken += run_list(&turn, &turn.shard->sent, left < QUANTUM ? left : QUANTUM);
     }
-    if (taken != NULL)
-        *taken = n;
+    return taken;
 }
 
 bool tw__sched_work(struct tw_sched *sched)

@@ -249,8 +249,9 @@ enum tw_cancel tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__s
     return TW_CANCEL_CANCELLED;
 }
 
-static enum tw_cancel find_and_cancel(struct tw_sched *sched, uint64_t id)
+enum tw_cancel tw_sched_cancel(struct tw_sched *sched, uint64_t id)
 {
+    TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     if (shard == NULL)
         return TW_CANCEL_GONE;
@@ -261,14 +262,6 @@ static enum tw_cancel find_and_cancel(struct tw_sched *sched, uint64_t id)
     tw__sched_unlock(shard);
     tw__sched_value_release(sched, &value);
     return found;
-}
-
-void tw_sched_cancel(struct tw_sched *sched, uint64_t id, enum tw_cancel *found)
-{
-    TW_ASSERT(tw__sched_usable(sched));
-    enum tw_cancel result = find_and_cancel(sched, id);
-    if (found != NULL)
-        *found = result;
 }
 
 /* Waits until the callback under way has returned. The next call of the task has a `waited` of its own, so

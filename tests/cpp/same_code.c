@@ -79,7 +79,5 @@ void on_due(struct tw_sched *sched, const struct tw_task *task)
 
 enum tw_cancel cancel_task(struct tw_sched **sched, uint64_t id)
 {
-    enum tw_cancel found;
-    tw_sched_cancel(*sched, id, &found);
-    return found;
+    return tw_sched_cancel(*sched, id);
 }

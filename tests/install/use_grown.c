@@ -151,9 +151,7 @@ static void task(void)
     CHECK(mine.it.key.data == NULL && mine.it.key.size == 0);
     CHECK_GROWN(mine.it);
     check_guard(mine.behind, sizeof mine.behind);
-    uint64_t handed;
-    tw_sched_stop(sched, 0, take_task, &mine, &handed);
-    CHECK(handed == 1 && ends == 1);
+    CHECK(tw_sched_stop(sched, 0, take_task, &mine) == 1 && ends == 1);
     tw_sched_free(sched);
 }
 
@@ -206,11 +204,8 @@ static void sched_options(void)
     CHECK(tw_sched_add_in(sched, 1, count_run, &runs, &first) == 0);
     CHECK(tw_sched_add_in(sched, 1, count_other, &runs, &second) == 0);
     CHECK(tw_sched_add_in(sched, 1, count_run, &runs, NULL) == TW_EFULL);
-    enum tw_cancel found;
-    tw_sched_cancel(sched, first, &found);
-    CHECK(found == TW_CANCEL_CANCELLED && ends == 1);
-    tw_sched_cancel(sched, second, &found);
-    CHECK(found == TW_CANCEL_CANCELLED && ends == 1);
+    CHECK(tw_sched_cancel(sched, first) == TW_CANCEL_CANCELLED && ends == 1);
+    CHECK(tw_sched_cancel(sched, second) == TW_CANCEL_CANCELLED && ends == 1);
     tw_sched_free(sched);
 }
 

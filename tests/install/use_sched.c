@@ -39,8 +39,7 @@ int main(void)
             fputs("a task of two milliseconds has not run in a minute\n", stderr);
             return 1;
         }
-    uint64_t handed;
-    tw_sched_stop(sched, 0, NULL, NULL, &handed);
+    uint64_t handed = tw_sched_stop(sched, 0, NULL, NULL);
     tw_sched_free(sched); /* waits for the callback, so no thread writes ran_at from here on */
     puts(TW_VERSION);
     return handed == 1 && ran_at >= start + delay_ns ? 0 : 1;

@@ -22,7 +22,7 @@ static inline void *file_and_cancel(void *sched)
 {
     uint64_t id;
     if (tw_sched_add_at(sched, UINT64_MAX - 1, never_called, NULL, &id) != 0 ||
-        try_cancel(sched, id) != TW_CANCEL_CANCELLED)
+        tw_sched_cancel(sched, id) != TW_CANCEL_CANCELLED)
         abort();
     return NULL;
 }

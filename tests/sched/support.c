@@ -115,6 +115,6 @@ void add_another(struct tw_sched *sched, const struct tw_task *task)
 void cancel_and_move_self(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_cancel(sched, task->id, NULL);
+    tw_sched_cancel(sched, task->id);
     error_inside = tw_sched_move_in(sched, task->id, ms);
 }

@@ -10,7 +10,7 @@ static uint64_t other_id;
 static void cancel_other(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    answer = try_cancel(sched, other_id);
+    answer = tw_sched_cancel(sched, other_id);
 }
 
 static void a_callback_may_cancel_another_of_its_own_tick(void **state)
@@ -28,7 +28,7 @@ static void a_callback_may_cancel_another_of_its_own_tick(void **state)
 static void cancel_self(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    answer = try_cancel(sched, task->id);
+    answer = tw_sched_cancel(sched, task->id);
 }
 
 static void a_callback_that_cancels_itself_was_the_last(void **state)
@@ -105,7 +105,7 @@ static void a_callback_may_add_tasks(void **state)
 static void stop_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, 0, visit_count, NULL, NULL);
+    tw_sched_stop(sched, 0, visit_count, NULL);
 }
 
 static void a_callback_may_stop_the_scheduler(void **state)

@@ -33,7 +33,7 @@ static struct busy busy_sched(void)
     tw_sched_key_put_in(busy.sched, tw_text("key"), 900 * ms, log_call, NULL, NULL);
     advance(busy.sched, 5 * ms);
     tw_sched_add_in(busy.sched, 1000 * ms, log_call, NULL, &id[2]);
-    tw_sched_cancel(busy.sched, id[2], NULL);
+    tw_sched_cancel(busy.sched, id[2]);
     busy.pending = task_of(&busy, id[0]);
     busy.ready = task_of(&busy, id[1]);
     busy.loose = task_of(&busy, id[2]);
@@ -206,7 +206,7 @@ static void s5_a_call_after_the_stop_is_named(void **state)
 {
     (void)state;
     struct busy busy = busy_sched();
-    tw_sched_stop(busy.sched, 0, NULL, NULL, NULL);
+    tw_sched_stop(busy.sched, 0, NULL, NULL);
     struct tw_sched_info more = busy.shard->stats;
     more.fired++;
     more.added++;
@@ -237,7 +237,7 @@ static void s7_a_task_that_would_start_out_of_order_is_named(void **state)
     atomic_store(&busy.shard->sent_tick, 1);
     atomic_store(&busy.shard->ready_tick, 1);
     expect_named(busy.sched, "S7");
-    tw_sched_stop(busy.sched, 0, NULL, NULL, NULL); /* no task may start any more */
+    tw_sched_stop(busy.sched, 0, NULL, NULL); /* no task may start any more */
     assert_int_equal(atomic_load(&busy.shard->sent_tick), TW_NEVER);
     assert_null(tw__sched_check(busy.sched));
     tw_sched_free(busy.sched);

@@ -264,7 +264,7 @@ static void a_slow_callback_does_not_delay_tasks_that_are_due_with_it(void **sta
     EVENTUALLY_TOLD(running == 2, "%d run", running); /* both workers are in a slow callback */
     assert_int_equal(calls, 500);
     for (int i = 501; i < 1000; i += 2) /* a task that waits for a worker is still only a task that waits */
-        removed += try_cancel(sched, id[i]) == TW_CANCEL_CANCELLED;
+        removed += tw_sched_cancel(sched, id[i]) == TW_CANCEL_CANCELLED;
     assert_int_equal(removed, 250);
     assert_int_equal(tw_sched_move_in(sched, id[502], 10 * ms), 0);
     assert_int_equal(try_drain(sched, NULL, NULL), 249);
@@ -382,7 +382,7 @@ static void cancel_wait_waits_until_the_callback_has_returned(void **state)
     tw_sched_add_in(sched, ms, run_long, NULL, &id);
     pass(ms);
     EVENTUALLY(running == 1);
-    assert_int_equal(try_cancel(sched, id), TW_CANCEL_AT_WORK);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_CANCEL_AT_WORK);
     assert_int_equal(running, 1);
     assert_int_equal(pthread_create(&other, NULL, let_return, (void *)&threads), 0);
     assert_int_equal(tw_sched_cancel_wait(sched, id, &found), 0);
@@ -419,17 +419,17 @@ static void a_caller_cancels_or_stops_under_its_lock_and_waits_without_it(void *
     (void)state;
     uint64_t id;
     struct tw_sched *sched = sched_that_wants_the_lock(&id);
-    assert_int_equal(try_cancel(sched, id), TW_CANCEL_AT_WORK);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_CANCEL_AT_WORK);
     assert_int_equal(running, 1);
     pthread_mutex_unlock(&callers_lock);
     assert_int_equal(tw_sched_cancel_wait(sched, id, NULL), 0);
     assert_int_equal(running, 0);
     tw_sched_free(sched);
     sched = sched_that_wants_the_lock(&id);
-    assert_int_equal(try_stop(sched, TW_SCHED_STOP_NOWAIT, NULL, NULL), 0);
+    assert_int_equal(tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, NULL, NULL), 0);
     assert_int_equal(running, 1);
     pthread_mutex_unlock(&callers_lock);
-    assert_int_equal(try_stop(sched, 0, NULL, NULL), 0);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 0);
     assert_int_equal(running, 0);
     tw_sched_free(sched);
 }
@@ -446,7 +446,7 @@ static void stop_waits_for_callbacks_unless_told_not_to(void **state)
         pass(ms);
         EVENTUALLY(running == 1);
         assert_int_equal(pthread_create(&other, NULL, let_return, (void *)&threads), 0);
-        assert_int_equal(try_stop(sched, flags, NULL, NULL), 1);
+        assert_int_equal(tw_sched_stop(sched, flags, NULL, NULL), 1);
         assert_int_equal(running, flags == 0 ? 0 : 1);
         tw_sched_free(sched);
         assert_int_equal(running, 0);

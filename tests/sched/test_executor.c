@@ -13,7 +13,7 @@ static void an_id_that_comes_back_after_the_stop_runs_nothing(void **state)
     tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     advance(sched, 2 * ms);
     assert_int_equal(sent_count, 1);
-    assert_int_equal(try_stop(sched, 0, NULL, NULL), 1);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 1);
     run_sent(sched);
     assert_int_equal(calls, 0);
     tw_sched_free(sched);
@@ -52,7 +52,7 @@ static void hook_that_waits(void *arg, const struct tw_task *task, uint64_t ns)
     struct tw_sched **sched = arg;
     (void)ns;
     wait_error = tw_sched_cancel_wait(*sched, task->id, NULL);
-    tw_sched_stop(*sched, 0, NULL, NULL, NULL);
+    tw_sched_stop(*sched, 0, NULL, NULL);
     late_id = task->id;
 }
 
@@ -79,7 +79,7 @@ static void a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_ove
     advance(sched, 5 * ms);
     assert_int_equal(sent_count, 4);
     assert_int_equal(tw_sched_count(sched), 4);
-    assert_int_equal(try_cancel(sched, id[1]), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_cancel(sched, id[1]), TW_CANCEL_CANCELLED);
     assert_int_equal(tw_sched_move_in(sched, id[2], 10 * ms), 0);
     run_sent(sched); /* passes over tasks 1 and 2 */
     assert_int_equal(calls, 2);
@@ -119,7 +119,7 @@ static void a_stopped_scheduler_runs_nothing_the_executor_still_holds(void **sta
     tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     advance(sched, 5 * ms);
     handed = 0;
-    assert_int_equal(try_stop(sched, TW_SCHED_STOP_NOWAIT, visit_count, NULL), 1);
+    assert_int_equal(tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, visit_count, NULL), 1);
     run_sent(sched);
     assert_int_equal(calls, 0);
     advance(sched, 5 * ms);
@@ -135,22 +135,22 @@ static void what_was_sent_runs_in_order_and_as_much_as_is_asked_for(void **state
     uint64_t id[8];
     for (int i = 0; i < 8; i++)
         tw_sched_add_in(sched, ms + (uint64_t)i % 2 * ms, log_call, NULL, &id[i]);
-    assert_int_equal(try_run_some(sched, 100), 0); /* no task is due */
+    assert_int_equal(tw_sched_run_some(sched, 100), 0); /* no task is due */
     advance(sched, 5 * ms);
-    assert_int_equal(try_cancel(sched, id[0]), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_cancel(sched, id[0]), TW_CANCEL_CANCELLED);
     assert_int_equal(tw_sched_move_in(sched, id[2], 10 * ms), 0);
-    assert_int_equal(try_run_some(sched, 0), 0);
-    assert_int_equal(try_run_some(sched, 3), 3);
+    assert_int_equal(tw_sched_run_some(sched, 0), 0);
+    assert_int_equal(tw_sched_run_some(sched, 3), 3);
     assert_int_equal(calls, 3);
     assert_int_equal(seen[0].id, id[4]);
     assert_int_equal(seen[1].id, id[6]);
     assert_int_equal(seen[2].id, id[1]);
     tw_sched_run(sched, id[5]); /* another thread takes a task from the middle */
-    assert_int_equal(try_run_some(sched, 100), 2);
+    assert_int_equal(tw_sched_run_some(sched, 100), 2);
     assert_int_equal(seen[4].id, id[3]);
     assert_int_equal(seen[5].id, id[7]);
     advance(sched, 20 * ms);
-    assert_int_equal(try_run_some(sched, UINT64_MAX), 1);
+    assert_int_equal(tw_sched_run_some(sched, UINT64_MAX), 1);
     assert_int_equal(seen[6].id, id[2]);
     assert_int_equal(stats_of(sched).fired, 7);
     tw_sched_free(sched);
@@ -164,11 +164,11 @@ static void a_repeating_task_is_sent_again_before_it_runs_again(void **state)
     tw_sched_add_every(sched, &every, log_call, NULL, NULL);
     advance(sched, 20 * ms);
     for (int i = 1; i <= 4; i++) {
-        assert_int_equal(try_run_some(sched, 100), 1);
+        assert_int_equal(tw_sched_run_some(sched, 100), 1);
         assert_int_equal(calls, i);
         advance(sched, 0);
     }
-    assert_int_equal(try_run_some(sched, 100), 0);
+    assert_int_equal(tw_sched_run_some(sched, 100), 0);
     tw_sched_free(sched);
 }
 
@@ -179,10 +179,10 @@ static void a_call_that_is_skipped_was_taken_all_the_same(void **state)
     struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_SKIP};
     tw_sched_add_every(sched, &every, log_call, NULL, NULL);
     advance(sched, 45 * ms);
-    assert_int_equal(try_run_some(sched, 100), 1);
+    assert_int_equal(tw_sched_run_some(sched, 100), 1);
     assert_int_equal(calls, 0);
     advance(sched, 5 * ms);
-    assert_int_equal(try_run_some(sched, 100), 1);
+    assert_int_equal(tw_sched_run_some(sched, 100), 1);
     assert_int_equal(seen[0].due_ns, 50 * ms);
     tw_sched_free(sched);
 }
@@ -191,7 +191,7 @@ static void log_and_stop(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     if (calls == 2)
-        tw_sched_stop(sched, 0, visit_count, NULL, NULL);
+        tw_sched_stop(sched, 0, visit_count, NULL);
 }
 
 static void a_callback_that_stops_the_scheduler_is_the_last(void **state)
@@ -202,10 +202,10 @@ static void a_callback_that_stops_the_scheduler_is_the_last(void **state)
     for (int i = 0; i < 5; i++)
         tw_sched_add_in(sched, ms, log_and_stop, NULL, NULL);
     advance(sched, 5 * ms);
-    assert_int_equal(try_run_some(sched, 100), 2);
+    assert_int_equal(tw_sched_run_some(sched, 100), 2);
     assert_int_equal(calls, 2);
     assert_int_equal(handed, 3);
-    assert_int_equal(try_run_some(sched, 100), 0);
+    assert_int_equal(tw_sched_run_some(sched, 100), 0);
     tw_sched_free(sched);
 }
 
@@ -213,7 +213,7 @@ static void visit_and_run(void *arg, const struct tw_task *task)
 {
     struct tw_sched *const *sched = arg;
     (void)task;
-    assert_int_equal(try_run_some(*sched, 100), 0);
+    assert_int_equal(tw_sched_run_some(*sched, 100), 0);
     handed++;
 }
 
@@ -227,7 +227,7 @@ static void while_one_shard_is_handed_over_none_runs(void **state)
     for (int key = 0; key < TASKS; key++)
         assert_int_equal(tw_sched_key_put_in(sched, BYTES_OF(key), ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);
-    assert_int_equal(try_stop(sched, 0, visit_and_run, &sched), TASKS);
+    assert_int_equal(tw_sched_stop(sched, 0, visit_and_run, &sched), TASKS);
     assert_int_equal(handed, TASKS);
     assert_int_equal(calls, 0);
     tw_sched_free(sched);
@@ -244,12 +244,12 @@ static void shards_take_turns_in_what_was_sent(void **state)
     for (int key = 0; key < TASKS; key++)
         assert_int_equal(tw_sched_key_put_in(sched, BYTES_OF(key), ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);
-    assert_int_equal(try_run_some(sched, SOME), SOME);
+    assert_int_equal(tw_sched_run_some(sched, SOME), SOME);
     for (int i = 0; i < calls; i++)
         ran[((uint32_t)seen[i].id >> TW__SCHED_INDEX_BITS) % (1 << TW__SCHED_SHARD_BITS)]++;
     for (int i = 0; i < SHARDS; i++)
         assert_int_equal(ran[i], SOME / SHARDS);
-    assert_int_equal(try_run_some(sched, TASKS), TASKS - SOME);
+    assert_int_equal(tw_sched_run_some(sched, TASKS), TASKS - SOME);
     assert_int_equal(calls, TASKS);
     tw_sched_free(sched);
 }

@@ -31,7 +31,7 @@ static void a_forecast_counts_what_is_due_in_each_step(void **state)
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 1, 0, 1});
     tw_sched_move_in(sched, id, 45 * ms);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 0, 1, 1});
-    tw_sched_cancel(sched, id, NULL);
+    tw_sched_cancel(sched, id);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 0, 0, 1});
     advance(sched, 15 * ms);
     expect_forecast(sched, 10 * ms, (uint64_t[]){2, 0, 0, 0, 2, 0});
@@ -69,7 +69,7 @@ static void a_forecast_counts_tasks_with_and_without_keys(void **state)
         assert_int_equal(tw_sched_add_at(sched, due_ns, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_key_put_at(sched, BYTES_OF(i), due_ns, log_call, NULL, NULL), 0);
         if (i >= 60 && i % 2)
-            assert_int_equal(try_key_cancel(sched, BYTES_OF(i), NULL), TW_CANCEL_CANCELLED);
+            assert_int_equal(tw_sched_key_cancel(sched, BYTES_OF(i), NULL), TW_CANCEL_CANCELLED);
     }
     expect_forecast(sched, 10 * ms, (uint64_t[]){1265, 1265, 1250, 1250, 1250, 1250});
     tw_sched_free(sched);

@@ -54,7 +54,7 @@ static void a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one(void **sta
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
     assert_int_equal(try_drain(sched, NULL, NULL), 0);
     tw_sched_add_in(sched, 10 * ms, log_call, NULL, NULL);
-    assert_int_equal(try_stop(sched, 0, drain_in_visit, sched), 1);
+    assert_int_equal(tw_sched_stop(sched, 0, drain_in_visit, sched), 1);
     assert_int_equal(drained_in_visit, TW_ESTOPPED); /* already when the stop hands over its first task */
     assert_int_equal(try_drain(sched, NULL, NULL), TW_ESTOPPED);
     tw_sched_free(sched);
@@ -69,10 +69,10 @@ static void stop_hands_over_what_did_not_run_once(void **state)
                        "many", NULL);
     tw_sched_key_put_in(sched, tw_text("key"), 30 * ms, log_call, "keyed", NULL);
     advance(sched, 12 * ms);
-    assert_int_equal(try_stop(sched, 0, visit_text, NULL), 2);
+    assert_int_equal(tw_sched_stop(sched, 0, visit_text, NULL), 2);
     assert_non_null(strstr(handed_text, "many::15:1\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
-    assert_int_equal(try_stop(sched, 0, visit_text, NULL), 0);
+    assert_int_equal(tw_sched_stop(sched, 0, visit_text, NULL), 0);
     assert_int_equal(tw_sched_key_put_in(sched, tw_text("key"), ms, log_call, NULL, NULL), TW_ESTOPPED);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 2);
@@ -88,12 +88,12 @@ static void after_a_stop_there_is_no_task_to_move_or_to_remove(void **state)
     void *value = sched;
     tw_sched_add_in(sched, ms, log_call, NULL, &id);
     tw_sched_key_put_in(sched, tw_text("key"), ms, log_call, NULL, NULL);
-    assert_int_equal(try_stop(sched, 0, NULL, NULL), 2);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 2);
     assert_int_equal(tw_sched_move_in(sched, id, ms), TW_EGONE);
     assert_int_equal(tw_sched_key_move_in(sched, tw_text("key"), ms), TW_EGONE);
     assert_int_equal(tw_sched_key_move_at(sched, tw_text("key"), ms), TW_EGONE);
-    assert_int_equal(try_cancel(sched, id), TW_CANCEL_GONE);
-    assert_int_equal(try_key_cancel(sched, tw_text("key"), &value), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_key_cancel(sched, tw_text("key"), &value), TW_CANCEL_GONE);
     assert_ptr_equal(value, sched);
     tw_sched_free(sched);
 }
@@ -115,7 +115,7 @@ static void stop_after_move(struct tw_sched *sched, const struct tw_task *task)
     log_call(sched, task);
     tw_sched_move_at(sched, task->id, 77 * ms);
     tw_sched_key_put_in(sched, tw_text("k"), 88 * ms, log_call, "anew", NULL);
-    tw_sched_stop(sched, 0, visit_text, NULL, NULL);
+    tw_sched_stop(sched, 0, visit_text, NULL);
 }
 
 static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
@@ -172,7 +172,7 @@ static const char *stopping_key;
 
 static void remove_in_visit(void *arg, const struct tw_task *task)
 {
-    tw_sched_key_cancel(arg, tw_text(stopping_key), NULL, NULL);
+    tw_sched_key_cancel(arg, tw_text(stopping_key), NULL);
     assert_int_equal(task->key.size, strlen(stopping_key));
     assert_memory_equal(task->key.data, stopping_key, task->key.size);
     handed++;
@@ -181,7 +181,7 @@ static void remove_in_visit(void *arg, const struct tw_task *task)
 static void stop_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, remove_in_visit, sched, NULL);
+    tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, remove_in_visit, sched);
     assert_memory_equal(task->key.data, stopping_key, task->key.size); /* the call still has its key, too */
 }
 

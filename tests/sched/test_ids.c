@@ -13,17 +13,17 @@ static void a_stale_id_finds_nothing_though_its_place_is_taken_again(void **stat
     struct tw_sched *sched = plain_sched();
     uint64_t first, second;
     tw_sched_add_in(sched, ms, log_call, NULL, &first);
-    assert_int_equal(try_cancel(sched, first), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCEL_CANCELLED);
     tw_sched_next_bound(sched); /* takes it out of the wheel */
     tw_sched_add_in(sched, ms, log_call, NULL, &second);
     assert_int_equal((uint32_t)first, (uint32_t)second); /* the second task has the place of the first */
-    assert_int_equal(try_cancel(sched, first), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCEL_GONE);
     assert_int_equal(tw_sched_move_in(sched, first, 5 * ms), TW_EGONE);
     tw_sched_run(sched, first);
     assert_int_equal(calls, 0);
     advance(sched, 2 * ms);
     assert_int_equal(calls, 1);
-    assert_int_equal(try_cancel(sched, second), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_cancel(sched, second), TW_CANCEL_GONE);
     tw_sched_free(sched);
 }
 
@@ -39,7 +39,7 @@ static void nonsense_ids_find_nothing(void **state)
     tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
         if (nonsense[i] != 1ull << 32) /* the only task */
-            assert_int_equal(try_cancel(sched, nonsense[i]), TW_CANCEL_GONE);
+            assert_int_equal(tw_sched_cancel(sched, nonsense[i]), TW_CANCEL_GONE);
         if (nonsense[i] != 1ull << 32)
             assert_int_equal(tw_sched_move_in(sched, nonsense[i], ms), TW_EGONE);
         tw_sched_run(sched, nonsense[i]);
@@ -57,16 +57,16 @@ static void a_place_whose_generations_are_used_up_is_left_alone(void **state)
     struct tw_sched *sched = plain_sched();
     uint64_t id, last, after;
     tw_sched_add_in(sched, ms, log_call, NULL, &id);
-    tw_sched_cancel(sched, id, NULL);
+    tw_sched_cancel(sched, id);
     tw_sched_next_bound(sched); /* takes it out of the wheel */
     tw__sched_task_at(&sched->shard[0]->lines[TW__SCHED_PLAIN], 0)->generation = UINT32_MAX;
     tw_sched_add_in(sched, ms, log_call, NULL, &last);
     assert_int_equal(last >> 32, UINT32_MAX);
-    assert_int_equal(try_cancel(sched, last), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_cancel(sched, last), TW_CANCEL_CANCELLED);
     tw_sched_next_bound(sched);
     tw_sched_add_in(sched, ms, log_call, NULL, &after);
     assert_int_not_equal((uint32_t)after, (uint32_t)last);
-    assert_int_equal(try_cancel(sched, last), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_cancel(sched, last), TW_CANCEL_GONE);
     tw_sched_free(sched);
 }
 
@@ -78,7 +78,7 @@ static void cancelled_memory_is_used_again_at_once(void **state)
     tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, &id);
     uint64_t memory = stats_of(sched).memory;
     for (int i = 0; i < 100000; i++) {
-        tw_sched_cancel(sched, id, NULL);
+        tw_sched_cancel(sched, id);
         tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, &id);
     }
     assert_int_equal(stats_of(sched).memory, memory);
@@ -98,7 +98,7 @@ static void cancelled_memory_serves_when_there_is_no_other(void **state)
             assert_int_equal(tw_sched_add_in(sched, (1 + i) * ms, log_call, NULL, &id[i]), 0);
         requests_left = 0;
         for (int i = 0; i < cancelled; i++)
-            assert_int_equal(try_cancel(sched, id[i]), TW_CANCEL_CANCELLED);
+            assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCEL_CANCELLED);
         for (int i = 0; i < cancelled; i++)
             assert_int_equal(tw_sched_add_in(sched, 2000 * ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_ENOMEM);
@@ -116,7 +116,7 @@ static void the_next_event_is_not_a_cancelled_one(void **state)
     uint64_t id;
     tw_sched_add_at(sched, 5 * ms, log_call, NULL, &id);
     tw_sched_add_at(sched, 9 * ms, log_call, NULL, NULL);
-    tw_sched_cancel(sched, id, NULL);
+    tw_sched_cancel(sched, id);
     assert_int_equal(tw_sched_next_bound(sched), 9 * ms);
     assert_int_equal(try_drain(sched, NULL, NULL), 1);
     assert_int_equal(tw_sched_next_bound(sched), TW_NEVER);
@@ -157,7 +157,7 @@ static void a_task_can_be_looked_up_by_its_id(void **state)
     assert_int_equal(tw_sched_get(sched, once, &task, sizeof task), TW_EGONE);
     assert_int_equal(tw_sched_get(sched, twice, &task, sizeof task), 0);
     assert_int_equal(task.due_ns, 10 * ms);
-    tw_sched_cancel(sched, twice, NULL);
+    tw_sched_cancel(sched, twice);
     assert_int_equal(tw_sched_get(sched, twice, &task, sizeof task), TW_EGONE);
     assert_int_equal(tw_sched_get(sched, UINT64_MAX, &task, sizeof task), TW_EGONE);
     tw_sched_free(sched);

@@ -72,7 +72,7 @@ static void use_own(struct rng *rng, uint32_t key, uintptr_t *value)
     struct tw_task task;
     switch (rng_below(rng, 4)) {
     case 0:
-        EXPECT(try_key_cancel(sched, BYTES_OF(key), &old) ==
+        EXPECT(tw_sched_key_cancel(sched, BYTES_OF(key), &old) ==
                (*value != 0 ? TW_CANCEL_CANCELLED : TW_CANCEL_GONE));
         EXPECT((uintptr_t)old == *value);
         *value = 0;
@@ -94,7 +94,7 @@ static void use_shared(struct rng *rng, uint32_t key)
 {
     switch (rng_below(rng, 4)) {
     case 0:
-        tw_sched_key_cancel(sched, BYTES_OF(key), NULL, NULL);
+        tw_sched_key_cancel(sched, BYTES_OF(key), NULL);
         return;
     case 1:
         tw_sched_key_move_in(sched, BYTES_OF(key), TW_US(200));
@@ -109,7 +109,7 @@ static void add_and_cancel(void)
 {
     uint64_t id;
     EXPECT(tw_sched_add_in(sched, TW_SEC(1000), on_due, NULL, &id) == 0);
-    EXPECT(try_cancel(sched, id) == TW_CANCEL_CANCELLED);
+    EXPECT(tw_sched_cancel(sched, id) == TW_CANCEL_CANCELLED);
 }
 
 static void *use_keys(void *arg)

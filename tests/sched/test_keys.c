@@ -54,8 +54,8 @@ static void keys_are_any_bytes_up_to_64_kib(void **state)
                      TW_EINVAL);
     assert_int_equal(tw_sched_key_put_in(sched, tw_text(""), ms, log_call, NULL, NULL), TW_EINVAL);
     assert_int_equal(tw_sched_key_count(sched), 5);
-    assert_int_equal(try_key_cancel(sched, a_c, NULL), TW_CANCEL_CANCELLED);
-    assert_int_equal(try_key_cancel(sched, a_c, NULL), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_key_cancel(sched, a_c, NULL), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, a_c, NULL), TW_CANCEL_GONE);
     advance(sched, 5 * ms);
     assert_int_equal(calls, 4);
     tw_sched_free(sched);
@@ -74,7 +74,7 @@ static void many_keys_are_told_apart(void **state)
     assert_int_equal(tw_sched_key_count(sched), MANY);
     for (int i = MANY - 1; i >= 0; i -= 2) {
         snprintf(key, sizeof key, "key %d", i);
-        assert_int_equal(try_key_cancel(sched, tw_text(key), NULL), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, tw_text(key), NULL), TW_CANCEL_CANCELLED);
     }
     for (int i = 0; i < MANY; i++) {
         struct tw_task task;
@@ -114,7 +114,7 @@ static void a_key_can_be_looked_up_and_removed_with_its_value(void **state)
     assert_int_equal(task.due_ns, 25 * ms);
     assert_ptr_equal(task.arg, &thing);
     assert_int_equal(tw_sched_key_get(sched, tw_text("x"), &task, sizeof task), TW_EGONE);
-    assert_int_equal(try_key_cancel(sched, tw_text("k"), &value), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, tw_text("k"), &value), TW_CANCEL_CANCELLED);
     assert_ptr_equal(value, &thing);
     assert_int_equal(tw_sched_key_get(sched, tw_text("k"), &task, sizeof task), TW_EGONE);
     advance(sched, 100 * ms);
@@ -159,9 +159,9 @@ static void a_key_set_anew_in_its_callback_runs_again(void **state)
 static void set_and_remove_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    removed_before = try_key_cancel(sched, tw_text("k"), NULL);
+    removed_before = tw_sched_key_cancel(sched, tw_text("k"), NULL);
     tw_sched_key_put_in(sched, tw_text("k"), 10 * ms, log_call, &second_value, NULL);
-    removed_after = try_key_cancel(sched, tw_text("k"), &value_inside);
+    removed_after = tw_sched_key_cancel(sched, tw_text("k"), &value_inside);
 }
 
 static void a_key_set_anew_and_removed_in_its_callback_gives_the_new_value_back(void **state)
@@ -225,7 +225,7 @@ static void keys_of_every_size_take_every_call(void **state)
     for (size_t i = 0; i < SIZES; i++) {
         assert_int_equal(tw_sched_key_move_in(sched, long_key_of(sizes[i]), ms), TW_EGONE);
         assert_int_equal(tw_sched_key_put_in(sched, long_key_of(sizes[i]), ms, log_call, NULL, &old), 0);
-        assert_int_equal(try_key_cancel(sched, long_key_of(sizes[i]), NULL), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, long_key_of(sizes[i]), NULL), TW_CANCEL_CANCELLED);
         assert_int_equal(tw_sched_key_put_in(sched, long_key_of(sizes[i]), ms, log_call, long_key, NULL), 0);
         assert_int_equal(tw_sched_key_put_every(sched, long_key_of(sizes[i]), &twice, note_the_key, NULL, &old),
                          0);
@@ -272,16 +272,16 @@ static void keys_are_compared_to_the_last_byte(void **state)
         char *last = &long_key[sizes[i] - 1];
         assert_int_equal(tw_sched_key_put_in(sched, long_key_of(sizes[i]), ms, log_call, NULL, NULL), 0);
         uint32_t tag = tw__sched_slot_at(shard, line_of(sched, sizes[i]))->tag;
-        assert_int_equal(try_key_cancel(sched, long_key_of(sizes[i]), NULL), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, long_key_of(sizes[i]), NULL), TW_CANCEL_CANCELLED);
         ++*last;
         assert_int_equal(tw_sched_key_put_in(sched, long_key_of(sizes[i]), ms, log_call, NULL, NULL), 0);
         uint32_t line = line_of(sched, sizes[i]);
         share_tag(shard, tag, line, true);
         --*last;
-        assert_int_equal(try_key_cancel(sched, long_key_of(sizes[i]), NULL), TW_CANCEL_GONE);
+        assert_int_equal(tw_sched_key_cancel(sched, long_key_of(sizes[i]), NULL), TW_CANCEL_GONE);
         share_tag(shard, tag, line, false);
         ++*last;
-        assert_int_equal(try_key_cancel(sched, long_key_of(sizes[i]), NULL), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, long_key_of(sizes[i]), NULL), TW_CANCEL_CANCELLED);
         --*last;
     }
     tw_sched_free(sched);
@@ -368,11 +368,11 @@ static void a_stale_id_of_one_kind_finds_no_task_of_the_other(void **state)
         assert_int_equal(tw_sched_key_get(sched, tw_text("k"), &task, sizeof task), 0);
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &plain), 0);
         assert_int_not_equal(plain, task.id);
-        assert_int_equal(try_cancel(sched, task.id), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_cancel(sched, task.id), TW_CANCEL_CANCELLED);
         tw_sched_next_bound(sched); /* takes it out of the wheel */
-        assert_int_equal(try_cancel(sched, task.id), TW_CANCEL_GONE);
+        assert_int_equal(tw_sched_cancel(sched, task.id), TW_CANCEL_GONE);
         assert_int_equal(tw_sched_get(sched, plain, &task, sizeof task), 0);
-        assert_int_equal(try_cancel(sched, plain), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_cancel(sched, plain), TW_CANCEL_CANCELLED);
         tw_sched_next_bound(sched);
     }
     tw_sched_free(sched);

@@ -162,9 +162,9 @@ static void a_legacy_key_keeps_its_place_in_every_call(void **state)
     assert_int_equal(tw_sched_key_count(sched), FEW);
     for (uint32_t key = 0; key < FEW; key += 2) {
         void *removed = NULL;
-        assert_int_equal(try_key_cancel(sched, BYTES_OF(key), &removed), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, BYTES_OF(key), &removed), TW_CANCEL_CANCELLED);
         assert_ptr_equal(removed, &value);
-        assert_int_equal(try_key_cancel(sched, BYTES_OF(key), NULL), TW_CANCEL_GONE);
+        assert_int_equal(tw_sched_key_cancel(sched, BYTES_OF(key), NULL), TW_CANCEL_GONE);
         assert_int_equal(set(sched, key, 30 * ms, NULL), 0); /* a new task, and no legacy key any more */
     }
     unsigned moved = 0;
@@ -241,7 +241,7 @@ static void find_keys_elsewhere(struct tw_sched *sched)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
         if (shard_of(sched, key) != 0)
             elsewhere[elsewhere_count++] = key;
-        assert_int_equal(try_key_cancel(sched, BYTES_OF(key), NULL), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, BYTES_OF(key), NULL), TW_CANCEL_CANCELLED);
     }
 }
 
@@ -294,7 +294,7 @@ static void a_drain_and_a_stop_find_legacy_keys(void **state)
     assert_int_equal(try_drain(sched, NULL, NULL), 2 * FEW);
     assert_int_equal(sched->legacy_keys, 0);
     assert_int_equal(set(sched, 7, 100 * ms, NULL), 0);
-    assert_int_equal(try_stop(sched, 0, NULL, NULL), 1);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 1);
     assert_int_equal(set(sched, 7, 100 * ms, NULL), TW_ESTOPPED);
     tw_sched_free(sched);
 }

@@ -23,7 +23,7 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_key_count(sched), 0);
-        assert_int_equal(try_cancel(sched, id[round % 3]), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_cancel(sched, id[round % 3]), TW_CANCEL_CANCELLED);
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), 2 * ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_count(sched), 3);
@@ -79,7 +79,7 @@ static void use_keys(struct tw_sched *sched, int i)
         assert_true(task.period_ns == before.period_ns && task.left == before.left);
     }
     if (i % 3 == 0)
-        tw_sched_key_cancel(sched, tw_text(key), NULL, NULL);
+        tw_sched_key_cancel(sched, tw_text(key), NULL);
 }
 
 /* Makes a few calls of every kind. A call that fails must return TW_ENOMEM and have changed nothing. */
@@ -112,7 +112,7 @@ static void *add_and_cancel(void *sched)
     uint64_t id;
     int error = tw_sched_add_in(sched, ms, log_call, NULL, &id);
     if (error == 0)
-        tw_sched_cancel(sched, id, NULL);
+        tw_sched_cancel(sched, id);
     return NULL;
 }
 
@@ -261,7 +261,7 @@ static void many_tasks_have_room(void **state)
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &id[i]), 0);
     assert_true(stats_of(sched).memory / MANY <= 96);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(try_cancel(sched, id[i]), TW_CANCEL_CANCELLED);
+        assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCEL_CANCELLED);
     free(id);
     tw_sched_free(sched);
 }
@@ -429,7 +429,7 @@ static void a_scheduler_without_descriptors_says_so(void **state)
 static void stop_then_move(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, 0, NULL, NULL, NULL);
+    tw_sched_stop(sched, 0, NULL, NULL);
     error_inside = tw_sched_move_in(sched, task->id, ms);
 }
 

@@ -62,7 +62,7 @@ static bool make_key_call(struct tw_sched *sched, int n)
         tw_sched_key_move_at(sched, tw_text("k"), 1);
         return true;
     case 18:
-        tw_sched_key_cancel(sched, tw_text("k"), NULL, NULL);
+        tw_sched_key_cancel(sched, tw_text("k"), NULL);
         return true;
     case 19:
         tw_sched_key_get(sched, tw_text("k"), &task, sizeof task);
@@ -85,7 +85,7 @@ static bool make_whole_call(struct tw_sched *sched, int n)
         tw_sched_drain(sched, NULL, NULL, NULL);
         return true;
     case 22:
-        tw_sched_stop(sched, 0, NULL, NULL, NULL);
+        tw_sched_stop(sched, 0, NULL, NULL);
         return true;
     case 23:
         tw_sched_advance(sched, 1);
@@ -131,7 +131,7 @@ static bool make_call(struct tw_sched *sched, int n)
         tw_sched_reserve(sched, 1);
         return true;
     case 5:
-        tw_sched_cancel(sched, 1, NULL);
+        tw_sched_cancel(sched, 1);
         return true;
     case 6:
         tw_sched_cancel_wait(sched, 1, NULL);
@@ -149,7 +149,7 @@ static bool make_call(struct tw_sched *sched, int n)
         tw_sched_run(sched, 1);
         return true;
     case 11:
-        tw_sched_run_some(sched, 1, NULL);
+        tw_sched_run_some(sched, 1);
         return true;
     case 12:
         tw_sched_count(sched);
@@ -212,7 +212,7 @@ static void a_key_of_some_size_has_bytes(void **state)
     assert_dies(tw_sched_key_put_every(virtual_sched(), tw_text("k"), NULL, nop, NULL, NULL), "every != ");
     assert_dies(tw_sched_key_move_at(virtual_sched(), no_bytes, 1), "key.data != ");
     assert_dies(tw_sched_key_move_in(virtual_sched(), no_bytes, 1), "key.data != ");
-    assert_dies(tw_sched_key_cancel(virtual_sched(), no_bytes, NULL, NULL), "key.data != ");
+    assert_dies(tw_sched_key_cancel(virtual_sched(), no_bytes, NULL), "key.data != ");
     assert_dies(tw_sched_key_get(virtual_sched(), no_bytes, &task, sizeof task), "key.data != ");
     assert_dies(tw_sched_key_get(virtual_sched(), tw_text("k"), NULL, 0), "seen != ");
 }
@@ -227,7 +227,7 @@ static void numbers_are_in_their_range(void **state)
     (void)state;
     assert_dies(ask_for_percentile(1.1), "share <= 1");
     assert_dies(ask_for_percentile(-0.1), "share >= 0");
-    assert_dies(tw_sched_stop(virtual_sched(), 2, NULL, NULL, NULL), "TW_SCHED_STOP_NOWAIT");
+    assert_dies(tw_sched_stop(virtual_sched(), 2, NULL, NULL), "TW_SCHED_STOP_NOWAIT");
 }
 
 /* ---- freeing and advancing at the wrong time ------------------------------------------------------------- */
@@ -308,7 +308,7 @@ static void hand_over(bool stop)
     struct tw_sched *sched = virtual_sched();
     tw_sched_add_in(sched, ms, nop, NULL, NULL);
     if (stop)
-        tw_sched_stop(sched, 0, free_in_visit, sched, NULL);
+        tw_sched_stop(sched, 0, free_in_visit, sched);
     else
         tw_sched_drain(sched, free_in_visit, sched, NULL);
 }

@@ -207,8 +207,8 @@ static void set_key(struct entry *entry)
 
 static void cancel(struct entry *entry)
 {
-    enum tw_cancel found =
-        keyed(entry) ? try_key_cancel(world.sched, key_of(entry), NULL) : try_cancel(world.sched, entry->id);
+    enum tw_cancel found = keyed(entry) ? tw_sched_key_cancel(world.sched, key_of(entry), NULL)
+                                        : tw_sched_cancel(world.sched, entry->id);
     enum tw_cancel expected = entry->running && !entry->fresh ? TW_CANCEL_AT_WORK
                               : entry->alive                  ? TW_CANCEL_CANCELLED
                                                               : TW_CANCEL_GONE;
@@ -495,8 +495,8 @@ static void finish(void)
 {
     check_counts();
     uint64_t pending = tw_sched_count(world.sched);
-    expect(try_stop(world.sched, 0, on_visit, NULL) == pending, "stop is not complete");
-    expect(try_stop(world.sched, 0, on_visit, NULL) == 0, "a second stop found something");
+    expect(tw_sched_stop(world.sched, 0, on_visit, NULL) == pending, "stop is not complete");
+    expect(tw_sched_stop(world.sched, 0, on_visit, NULL) == 0, "a second stop found something");
     expect(tw_sched_add_in(world.sched, 1, on_task, NULL, NULL) == TW_ESTOPPED, "an add after the stop");
     check_counts();
     tw_sched_free(world.sched);

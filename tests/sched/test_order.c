@@ -127,13 +127,13 @@ static void an_executor_starts_tasks_by_ticks_across_shards(void **state)
         file_from_many_threads(sched, 10 * ms);
         atomic_store(&sched->virtual_ns, 100 * ms);
         advance(sched, 0); /* comes late */
-        while (try_run_some(sched, some) > 0)
+        while (tw_sched_run_some(sched, some) > 0)
             ;
         assert_true(starts > 0 && starts < ALL);
         atomic_store(&sched->virtual_ns, 300 * ms);
         advance(sched, 0);
         uint64_t taken = 0;
-        for (uint64_t now; (now = try_run_some(sched, some)) > 0; taken += now)
+        for (uint64_t now; (now = tw_sched_run_some(sched, some)) > 0; taken += now)
             assert_true(now <= some);
         assert_true(taken > 0);
         assert_int_equal(starts, ALL);

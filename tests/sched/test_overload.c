@@ -118,7 +118,7 @@ static void *serve(void *sched)
 {
     while (!ended) {
         eventually_posted(&waiting);
-        tw_sched_run_some(sched, 100, NULL);
+        tw_sched_run_some(sched, 100);
     }
     return NULL;
 }
@@ -161,7 +161,7 @@ static void a_late_call_does_not_wait_for_the_rest_of_the_batch(void **state)
     EVENTUALLY_TOLD(slow_calls >= 2, "%u calls", slow_calls);
     ended = true;
     sem_post(&may_end);
-    tw_sched_stop(sched, 0, NULL, NULL, NULL);
+    tw_sched_stop(sched, 0, NULL, NULL);
     for (int i = 0; i < 2; i++)
         sem_post(&waiting);
     for (int i = 0; i < 2; i++)

@@ -76,18 +76,18 @@ static void a_value_is_released_when_its_task_is_cancelled_removed_or_set_anew(v
     tw_sched_add_in(sched, ms, log_call, value_of(1), &first);
     tw_sched_add_in(sched, ms, log_call, value_of(2), &second);
     set_value(sched, "k", 3);
-    assert_int_equal(try_cancel(sched, first), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCEL_CANCELLED);
     assert_released("100");
     assert_int_equal(tw_sched_cancel_wait(sched, second, NULL), 0);
     assert_released("110");
     assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, value_of(4), &old), 0);
     assert_ptr_equal(old, value_of(3));
     assert_released("1110");
-    assert_int_equal(try_key_cancel(sched, tw_text("k"), &removed), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, tw_text("k"), &removed), TW_CANCEL_CANCELLED);
     assert_ptr_equal(removed, value_of(4));
     assert_released("1111");
-    assert_int_equal(try_cancel(sched, first), TW_CANCEL_GONE);
-    assert_int_equal(try_key_cancel(sched, tw_text("k"), NULL), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_key_cancel(sched, tw_text("k"), NULL), TW_CANCEL_GONE);
     tw_sched_free(sched);
     assert_released("1111");
 }
@@ -102,7 +102,7 @@ static void what_was_refused_is_not_released(void **state)
     assert_int_equal(tw_sched_key_put_every(sched, tw_text("k"), &short_one, log_call, value_of(2), NULL),
                      TW_EINVAL);
     assert_int_equal(tw_sched_key_put_in(sched, tw_text(""), ms, log_call, value_of(2), NULL), TW_EINVAL);
-    tw_sched_stop(sched, 0, NULL, NULL, NULL);
+    tw_sched_stop(sched, 0, NULL, NULL);
     assert_int_equal(tw_sched_add_in(sched, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
     assert_int_equal(tw_sched_key_put_in(sched, tw_text("k"), ms, log_call, value_of(2), NULL), TW_ESTOPPED);
     assert_released("10");
@@ -130,7 +130,7 @@ static void what_is_drained_stopped_or_freed_is_released_once_it_was_handed(void
     assert_int_equal(try_drain(sched, NULL, NULL), 1);
     assert_released("1100");
     set_value(sched, "k", 3);
-    assert_int_equal(try_stop(sched, 0, visit_unreleased, &seen_by_visit), 1);
+    assert_int_equal(tw_sched_stop(sched, 0, visit_unreleased, &seen_by_visit), 1);
     assert_released("1110");
     assert_int_equal(seen_by_visit, 2);
     tw_sched_free(sched);
@@ -147,7 +147,7 @@ static void only_the_values_of_the_function_that_was_named_are_released(void **s
     uint64_t other;
     tw_sched_add_in(sched, ms, log_call, value_of(1), NULL);
     tw_sched_add_in(sched, ms, add_another, value_of(2), &other);
-    tw_sched_cancel(sched, other, NULL);
+    tw_sched_cancel(sched, other);
     advance(sched, ms);
     assert_released("10");
     tw_sched_add_in(sched, ms, cancel_and_move_self, value_of(3), NULL);
@@ -192,9 +192,9 @@ static void set_twice(struct tw_sched *sched, const struct tw_task *task)
 static void set_and_remove(struct tw_sched *sched, const struct tw_task *task)
 {
     set_value(sched, "k", 2);
-    assert_int_equal(try_key_cancel(sched, tw_text("k"), NULL), TW_CANCEL_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, tw_text("k"), NULL), TW_CANCEL_CANCELLED);
     assert_released("010");
-    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_AT_WORK);
+    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_AT_WORK);
     assert_released("010");
 }
 
@@ -207,8 +207,8 @@ static void set_remove_and_set(struct tw_sched *sched, const struct tw_task *tas
 
 static void cancel_this(struct tw_sched *sched, const struct tw_task *task)
 {
-    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_AT_WORK);
-    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_AT_WORK);
+    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_AT_WORK);
+    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_AT_WORK);
 }
 
 static void move_this(struct tw_sched *sched, const struct tw_task *task)
@@ -254,7 +254,7 @@ static void visit_busy(void *arg, const struct tw_task *task)
 static void stop_this(struct tw_sched *sched, const struct tw_task *task)
 {
     (void)task;
-    tw_sched_stop(sched, 0, visit_busy, NULL, NULL);
+    tw_sched_stop(sched, 0, visit_busy, NULL);
 }
 
 static void set_and_stop(struct tw_sched *sched, const struct tw_task *task)

@@ -224,7 +224,7 @@ static void keep_handed(void *arg, const struct tw_task *task)
 static void stop_in_its_call(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, 0, keep_handed, NULL, NULL);
+    tw_sched_stop(sched, 0, keep_handed, NULL);
 }
 
 static void a_stop_inside_a_coalesced_call_hands_over_the_call_after_it(void **state)
@@ -279,7 +279,7 @@ static void read_the_count(struct tw_sched *sched, const struct tw_task *task)
 static void cancel_itself(struct tw_sched *sched, const struct tw_task *task)
 {
     read_the_count(sched, task);
-    tw_sched_cancel(sched, task->id, NULL);
+    tw_sched_cancel(sched, task->id);
 }
 
 /* docs/contract.md, "Counts". */

@@ -128,7 +128,7 @@ static void the_timer_thread_files_into_the_first_shard(void **state)
     assert_int_equal(tw_sched_add_in(sched, ms, file_in_callback, &shard, NULL), 0);
     eventually_posted(&called);
     assert_int_equal(shard, 0);
-    tw_sched_stop(sched, 0, NULL, NULL, NULL);
+    tw_sched_stop(sched, 0, NULL, NULL);
     assert_int_equal(tw__sched_made(sched), 1);
     tw_sched_free(sched);
     assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.shards = 4, .workers = 1}), 0);
@@ -203,7 +203,7 @@ static void no_shard_is_made_once_the_scheduler_was_stopped(void **state)
     static struct filer filer;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
     shard_of_this_thread(sched);
-    assert_int_equal(try_stop(sched, 0, NULL, NULL), 1);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 1);
     come(&filer, sched);
     assert_int_equal(filer.error, TW_ESTOPPED);
     go(&filer);
@@ -243,7 +243,7 @@ static void a_stop_hands_over_the_tasks_of_shards_that_are_just_being_made(void 
             assert_int_equal(pthread_create(&thread[i], NULL, file_until_stopped, &race), 0);
         eventually_met(&race.start);
         any_moment((uint64_t)round);
-        stopped = try_stop(race.sched, 0, NULL, NULL);
+        stopped = tw_sched_stop(race.sched, 0, NULL, NULL);
         for (int i = 0; i < THREADS; i++)
             eventually_joined(thread[i]);
         assert_int_equal(stopped, race.added);

@@ -134,7 +134,7 @@ static void cancel(struct producer *self)
     if (ticket == NULL)
         return;
     if (rng_below(&self->rng, 2)) {
-        found = try_cancel(sched, self->id[place]);
+        found = tw_sched_cancel(sched, self->id[place]);
     } else {
         tw_sched_cancel_wait(sched, self->id[place], &found);
         if (atomic_load(&ticket->running))
@@ -151,7 +151,7 @@ static void remove_key(struct producer *self)
     char key[16];
     void *value;
     random_key(self, key);
-    if (try_key_cancel(sched, tw_text(key), &value) == TW_CANCEL_CANCELLED)
+    if (tw_sched_key_cancel(sched, tw_text(key), &value) == TW_CANCEL_CANCELLED)
         atomic_fetch_add(&((struct ticket *)value)->ends, 1);
 }
 
@@ -289,7 +289,7 @@ static uint64_t storm(const struct tw_sched_options *options, uint64_t seed, uns
         pthread_create(&producers[i].thread, NULL, produce, &producers[i]);
     }
     any_moment(ns / 1000);
-    tw_sched_stop(sched, 0, on_visit, NULL, NULL);
+    tw_sched_stop(sched, 0, on_visit, NULL);
     for (uint32_t i = 0; i < TICKETS; i++)
         if (atomic_load(&tickets[i].running))
             fail("a callback runs after the stop");
