@@ -164,12 +164,17 @@ struct tw_store_options {
     uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
+/* Checks whether options are valid, without a file. If they are not, `message` names the wrong value and the
+ * values that are allowed, as that of tw_store_open() does.
+ * Returns: 0 or TW_EINVAL. */
+int tw_store_options_check(const struct tw_store_options *options, char *message, size_t size);
+
 /* Opens the file at `path`, and makes it if it does not exist. A file without the tables of a store gets them,
  * in one transaction, and keeps its other tables. A copy that VACUUM INTO has made gets WAL mode. `options`
  * (NULL: all defaults) is copied. If the call fails, `message` explains why.
  * Returns: 0, and the store in *store, or an error.
- *   - TW_EINVAL: also if the path names no file (":memory:", an empty path, "file:..."), or is too long for
- *     SQLite, which takes 504 bytes from the root on.
+ *   - TW_EINVAL: tw_store_options_check() returns it; or the path names no file (":memory:", an empty path,
+ *     "file:..."), or is too long for SQLite, which takes 504 bytes from the root on.
  *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or
  *     its tables have another format, or it has none and the flag says that it must. The file is unchanged.
  *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.
@@ -574,6 +579,11 @@ struct tw_store_run_options {
     uint64_t reserved[4];        /* 0: see "Structs" above */
 };
 
+/* Checks whether options of a run are valid, without a store. If they are not, `message` names the wrong value
+ * and the values that are allowed, as tw_store_message() does after tw_store_start().
+ * Returns: 0 or TW_EINVAL. */
+int tw_store_run_options_check(const struct tw_store_run_options *options, char *message, size_t size);
+
 /* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
  * before come at once. Tasks are called in their order. So a task that is put when its time has passed comes
  * after the tasks that are ready by then. A task that is committed before its time, by whomever, comes before
@@ -592,7 +602,7 @@ struct tw_store_run_options {
  * 100 ms. A commit of the run that is under way comes before: its sync, and its wait for a lock of others. The
  * system's clock may be set: the tasks follow it.
  * Returns: 0 or an error.
- *   - TW_EINVAL: also if no handler was named, or the store runs already.
+ *   - TW_EINVAL: tw_store_run_options_check() returns it; or no handler was named, or the store runs already.
  *   - TW_EBUSY: another process runs the tasks of the file, be it of other queues, and the flag does not say to
  *     wait. The message names the process, and its queues if they are not all.
  *   - TW_ESYSTEM: the system has no thread or descriptor left.

@@ -669,6 +669,13 @@ class run_options
         on_error_ = std::move(f);
         return *this;
     }
+    /* Explains in words which option is not valid. Empty: all options are valid. */
+    std::string explain() const
+    {
+        char message[TW_STORE_MESSAGE_SIZE];
+        return tw_store_run_options_check(&raw_, message, sizeof message) == 0 ? std::string()
+                                                                               : std::string(message);
+    }
 
   private:
     friend class store;
@@ -704,6 +711,13 @@ class store_options
     {
         raw_.max_payload = bytes;
         return *this;
+    }
+    /* As run_options::explain(). */
+    std::string explain() const
+    {
+        char message[TW_STORE_MESSAGE_SIZE];
+        return tw_store_options_check(&raw_, message, sizeof message) == 0 ? std::string()
+                                                                           : std::string(message);
     }
 
   private:

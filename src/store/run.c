@@ -108,9 +108,10 @@ static int check_run_option(struct tw__store_db *db, const char *name, uint64_t 
                                name, value, least, most);
 }
 
-static int check_run(struct tw__store_db *db, const struct tw_store *store,
-                     const struct tw_store_run_options *options)
+int tw_store_run_options_check(const struct tw_store_run_options *options, char *message, size_t size)
 {
+    TW_ASSERT(options != NULL && (message != NULL || size == 0));
+    struct tw__store_db only_message = {.message = message, .size = size}, *db = &only_message;
     int error = tw__store_range_check(db, "flags", options->flags, 0, TW_STORE_RUN_STANDBY);
     if (error == 0)
         error = check_run_option(db, "workers", options->workers, 1, THREADS_MAX);
@@ -121,10 +122,6 @@ static int check_run(struct tw__store_db *db, const struct tw_store *store,
     if (error == 0)
         error = tw__store_reserved_check(db, "tw_store_run_options", options->reserved,
                                          TW__GROW_ROOM(options->reserved));
-    if (error == 0 && store->run->handlers == NULL)
-        error = tw__store_db_refuse(db, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
-    if (error == 0 && store->run->runner != NULL)
-        error = tw__store_db_refuse(db, TW_EINVAL, "the store runs already");
     return error;
 }
 
@@ -261,10 +258,13 @@ static int start_runner(struct tw__store_runner *runner)
 static int start(struct tw_store *store, const struct tw_store_run_options *options)
 {
     char text[TW_STORE_MESSAGE_SIZE];
-    struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = check_run(&only_message, store, options);
+    int error = tw_store_run_options_check(options, text, sizeof text);
     if (error != 0)
         return tw__store_failed(store, error, text);
+    if (store->run->handlers == NULL)
+        return refuse_run(store, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
+    if (store->run->runner != NULL)
+        return refuse_run(store, TW_EINVAL, "the store runs already");
     struct tw__store_runner *runner = new_runner(store, options);
     if (runner == NULL)
         return refuse_run(store, TW_ENOMEM, "no memory");

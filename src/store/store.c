@@ -23,8 +23,9 @@ enum { BUSY_MS = 5000, BUSY_MAX_MS = 3600000, PAYLOAD = 1000000 };
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-static int check_options(const char *path, const struct tw_store_options *options, char *message, size_t size)
+int tw_store_options_check(const struct tw_store_options *options, char *message, size_t size)
 {
+    TW_ASSERT(options != NULL && (message != NULL || size == 0));
     struct tw__store_db db = {.message = message, .size = size};
     int error =
         tw__store_range_check(&db, "flags", options->flags, 0, TW_STORE_OPEN_LAZY | TW_STORE_OPEN_EXISTING);
@@ -35,9 +36,15 @@ static int check_options(const char *path, const struct tw_store_options *option
     if (error == 0)
         error = tw__store_reserved_check(&db, "tw_store_options", options->reserved,
                                          TW__GROW_ROOM(options->reserved));
-    if (error == 0 && (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0))
-        error = tw__store_db_refuse(&db, TW_EINVAL, "path is '%s': expected the name of a file", path);
     return error;
+}
+
+static int check_path(const char *path, char *message, size_t size)
+{
+    struct tw__store_db db = {.message = message, .size = size};
+    if (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0)
+        return tw__store_db_refuse(&db, TW_EINVAL, "path is '%s': expected the name of a file", path);
+    return 0;
 }
 
 static void bind_message(struct tw__store_db *db, char *message, size_t size)
@@ -99,7 +106,9 @@ int tw_store_open(struct tw_store **store, const char *path, const struct tw_sto
     char *to = size > 0 ? message : unread;
     size_t room = size > 0 ? size : sizeof unread;
     options = options != NULL ? options : &defaults;
-    int error = check_options(path, options, to, room);
+    int error = tw_store_options_check(options, to, room);
+    if (error == 0)
+        error = check_path(path, to, room);
     if (error != 0)
         return error;
     struct tw_store *made = new_store(options);

@@ -113,6 +113,11 @@ TEST_CASE("a store that cannot be opened says why")
     CHECK(why.find(":memory:") != std::string::npos);
     CHECK_FALSE(none);
     CHECK_THROWS_WITH_AS(store("/nowhere/tasks.db"), doctest::Contains("unable to open"), std::system_error);
+    CHECK(store_options().lazy().explain().empty());
+    CHECK(store_options().max_payload(1000000000).explain() ==
+          "max_payload is '1000000000': expected 0 to 999000000");
+    CHECK(run_options().workers(1024).explain().empty());
+    CHECK(run_options().workers(1025).explain() == "workers is '1025': expected 0, or 1 to 1024");
     CHECK_THROWS_WITH_AS(store("tasks.db", store_options().max_payload(1000000000)),
                          doctest::Contains("max_payload"), std::system_error);
     CHECK_THROWS_AS(store(std::string("a\0b", 3)), std::system_error);

@@ -2129,6 +2129,17 @@ static void stop_gives_back_jobs_that_have_not_begun(void **state)
     sqlite3_close(db);
 }
 
+/* A start refuses options with the words of the check. */
+static void refuses_options(struct tw_store *store, struct tw_store_run_options options, const char *expected)
+{
+    char checked[TW_STORE_MESSAGE_SIZE];
+    assert_int_equal(tw_store_run_options_check(&options, checked, sizeof checked), TW_EINVAL);
+    assert_memory_equal(checked, expected, strlen(expected));
+    assert_int_equal(tw_store_run_options_check(&options, NULL, 0), TW_EINVAL);
+    assert_int_equal(tw_store_start(store, &options), TW_EINVAL);
+    assert_string_equal(message(store), checked);
+}
+
 static void bad_options_are_refused(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -2148,14 +2159,16 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
     assert_string_equal(message(store), "queue NULL, all others, has a handler already");
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.flags = 2}), TW_EINVAL);
-    assert_string_equal(message(store), "flags is '2': expected 0 to 1");
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.reserved[0] = 7}), TW_EINVAL);
-    assert_non_null(strstr(message(store), "tw_store_run_options.reserved[0] is 7: expected 0"));
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.workers = 1025}), TW_EINVAL);
-    assert_string_equal(message(store), "workers is '1025': expected 0, or 1 to 1024");
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.max_jobs = 65537}), TW_EINVAL);
-    assert_int_equal(tw_store_start(store, &(struct tw_store_run_options){.max_loaded = 999}), TW_EINVAL);
+    refuses_options(store, (struct tw_store_run_options){.flags = 2}, "flags is '2': expected 0 to 1");
+    refuses_options(store, (struct tw_store_run_options){.reserved[0] = 7},
+                    "tw_store_run_options.reserved[0] is 7: expected 0");
+    refuses_options(store, (struct tw_store_run_options){.workers = 1025},
+                    "workers is '1025': expected 0, or 1 to 1024");
+    refuses_options(store, (struct tw_store_run_options){.max_jobs = 65537},
+                    "max_jobs is '65537': expected 0, or 1 to 65536");
+    refuses_options(store, (struct tw_store_run_options){.max_loaded = 999},
+                    "max_loaded is '999': expected 0, or 1000 to 100000000");
+    assert_int_equal(tw_store_run_options_check(&(struct tw_store_run_options){.workers = 1024}, NULL, 0), 0);
     assert_int_equal(tw_store_start(store, NULL), 0);
     assert_int_equal(tw_store_start(store, NULL), TW_EINVAL);
     assert_string_equal(message(store), "the store runs already");
