@@ -34,7 +34,9 @@
  *
  * Conventions, stated once
  *   Time      Unix time in milliseconds (UTC) in a uint64_t, which tw_store_now() reads, from 0 to
- *             TW_STORE_TIME_MAX. Periods and delays are milliseconds too.
+ *             TW_STORE_TIME_MAX. Periods and delays are milliseconds too. Of the times at which a task is due
+ *             only that of tw_store_move_in() is a delay. All others are points: a put has its point in its
+ *             struct, and so has no `_in` and no `_at`. Example: `.due_ms = tw_store_now() + delay_ms`.
  *   Task      A task is a row of the file. Its queue and its id name it. A queue has a name of 1 to
  *             TW_STORE_QUEUE_MAX bytes of UTF-8 without NUL, and exists as soon as a task names it. An id has
  *             1 to TW_STORE_ID_MAX bytes of any kind, and is unique in its queue. If a
