@@ -166,7 +166,7 @@ int sentinels_step(struct sentinels *sentinels, char error[LINK_ERROR])
     return turn_on(sentinels, error);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 /* Writes the question, behind the password that the sentinels may want. Returns false if there is no memory. */
 static bool write_question(struct sentinels *sentinels)

@@ -173,7 +173,7 @@ static void *attend(void *arg)
     return NULL;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 /* Starts the thread. Other signals than SIGCHLD are for the main thread. Returns 0 or an errno. */
 static int start_thread(struct children *children)

@@ -220,7 +220,7 @@ static bool print_left(FILE *out)
     return true;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 /* Makes the scheduler and the room for commands. Returns false with errno set. */
 static bool make_parts(void)

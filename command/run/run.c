@@ -240,7 +240,7 @@ static bool finish(void)
     return good && !run.failed && !atomic_load(&run.stuck) && !atomic_load(&run.damaged) && screen_error() == 0;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 static bool prepare(void)
 {

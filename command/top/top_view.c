@@ -279,7 +279,7 @@ static bool wait_for_something(void)
     return !signalled && !gone;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 static struct termios modes; /* of the terminal, before the view */
 

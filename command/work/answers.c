@@ -317,7 +317,7 @@ void answers_turn(struct answers *answers)
     while (send_calls(answers));
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 /* A lease that ended while the server was down begins anew, once: the next call comes before its end. */
 static uint64_t longest_wait_ms(uint64_t lease_ms)

@@ -172,7 +172,7 @@ void crew_pass(struct crew *crew, const struct pollfd *fds, size_t count)
         crew_reap(crew);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- the crew -------------------------------------------------------------------------------------------- */
 
 size_t crew_places(const struct crew *crew)
 {

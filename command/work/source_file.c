@@ -258,7 +258,7 @@ static void tell(const struct source *source, char text[SOURCE_STATUS])
              source->options->store);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 /* Lets the handler go that waits since the stop. Its job goes back, and so does each job after it. */
 static void let_go(struct file *file)

@@ -147,7 +147,7 @@ void wire_turn(struct wire *wire)
     }
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 void wire_init(struct wire *wire, const struct link_target *target, struct timers *timers,
                const struct wire_events *events)

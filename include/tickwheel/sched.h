@@ -227,7 +227,7 @@ struct tw_sched_options {
  * Returns: 0, TW_EINVAL or TW_EGEOMETRY. */
 int tw_sched_options_check(const struct tw_sched_options *options, char *message, size_t size);
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------------------------------------- */
 
 /* Makes a scheduler. Its threads start with the first task. `options` may be NULL, for all defaults, and is
  * copied.

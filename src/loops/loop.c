@@ -205,7 +205,7 @@ int tw_loop_update(struct tw_loop *loop)
     return error;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
 
 static void take_options(struct tw_loop *loop, const struct tw_loop_options *options)
 {

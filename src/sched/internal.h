@@ -185,7 +185,7 @@ struct tw__sched_shard {
 /* Which shard a thread slot or a hash slot files into, from 1; 0: none yet. See shard.c. */
 struct tw__sched_shard_map {
     _Atomic uint8_t shard[TW__SCHED_THREADS];
-    uint32_t taken; /* slots that have got a shard; under `life` */
+    uint32_t taken; /* slots that have got a shard; under `setup` */
 };
 
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what many threads write has its own line */
@@ -209,8 +209,8 @@ struct tw_sched {
     _Atomic uint64_t virtual_ns;
     _Atomic bool advancing;  /* tw_sched_advance() is under way */
     _Atomic uint32_t guests; /* TW_DEBUG 1: calls from outside callbacks that wait or hand tasks over */
-    bool closed;             /* under `life`: no shard is made any more */
-    pthread_mutex_t life;    /* starting threads and making shards */
+    bool closed;             /* under `setup`: no shard is made any more */
+    pthread_mutex_t setup;   /* starting threads and making shards */
     pthread_t timer_thread;
     pthread_t *workers;
     uint32_t worker_count; /* workers that were started */

@@ -85,7 +85,7 @@ static bool start_all(struct tw_sched *sched)
 int tw__sched_threads_start(struct tw_sched *sched)
 {
     int error = 0;
-    pthread_mutex_lock(&sched->life);
+    pthread_mutex_lock(&sched->setup);
     if (!atomic_load(&sched->started)) {
         if (sched->options.clock == TW_SCHED_CLOCK_VIRTUAL || start_all(sched)) {
             atomic_store_explicit(&sched->started, true, memory_order_release);
@@ -95,7 +95,7 @@ int tw__sched_threads_start(struct tw_sched *sched)
             error = TW_ESYSTEM;
         }
     }
-    pthread_mutex_unlock(&sched->life);
+    pthread_mutex_unlock(&sched->setup);
     return error;
 }
 

@@ -146,7 +146,7 @@ static void end(struct tw_sched *sched)
 {
     tw__sched_shards_end(sched);
     tw__sched_clock_close(sched);
-    pthread_mutex_destroy(&sched->life);
+    pthread_mutex_destroy(&sched->setup);
     pthread_mutex_destroy(&sched->pool_lock);
     pthread_cond_destroy(&sched->pool_work);
     sched->options.memory(sched->options.memory_arg, sched->block, sched->block_size);
@@ -185,7 +185,7 @@ int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
     if (sched == NULL)
         return TW_ENOMEM;
     sched->process = getpid();
-    pthread_mutex_init(&sched->life, NULL);
+    pthread_mutex_init(&sched->setup, NULL);
     pthread_mutex_init(&sched->pool_lock, NULL);
     pthread_cond_init(&sched->pool_work, NULL);
     atomic_store(&sched->virtual_ns, options->start_ns);

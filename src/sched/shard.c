@@ -21,7 +21,7 @@
  * Each key has a hash slot, and there is a map of the same kind for hash slots, in which slot 0 has shard 0
  * from the beginning. keys.c tells when it is used.
  *
- * A shard is made under `life`. `made` is raised when the shard is complete, and a thread that reads `made`
+ * A shard is made under `setup`. `made` is raised when the shard is complete, and a thread that reads `made`
  * may use all shards below it. A stop closes the door first, so that no shard is made behind its back (S5).
  */
 #include "shard.h"
@@ -94,7 +94,7 @@ static void end_shard(struct tw__sched_shard *shard)
     tw__sched_dealloc(shard->sched, shard->block, SHARD_BYTES);
 }
 
-/* Makes the next shard. The caller holds `life`, or no other thread knows the scheduler yet. */
+/* Makes the next shard. The caller holds `setup`, or no other thread knows the scheduler yet. */
 static int make_shard(struct tw_sched *sched)
 {
     char *block = tw__sched_alloc(sched, SHARD_BYTES);
@@ -122,9 +122,9 @@ int tw__sched_shards_begin(struct tw_sched *sched)
 
 void tw__sched_shards_close(struct tw_sched *sched)
 {
-    pthread_mutex_lock(&sched->life);
+    pthread_mutex_lock(&sched->setup);
     sched->closed = true;
-    pthread_mutex_unlock(&sched->life);
+    pthread_mutex_unlock(&sched->setup);
 }
 
 void tw__sched_shards_end(struct tw_sched *sched)
@@ -137,7 +137,7 @@ void tw__sched_shards_end(struct tw_sched *sched)
 
 /* ---- maps ----------------------------------------------------------------------------------------------- */
 
-/* Makes sure that there is a shard with this number. The caller holds `life`. */
+/* Makes sure that there is a shard with this number. The caller holds `setup`. */
 static bool exists(struct tw_sched *sched, uint32_t number)
 {
     return number < tw__sched_made(sched) || (!sched->closed && make_shard(sched) == 0);
@@ -148,9 +148,9 @@ struct tw__sched_shard *tw__sched_shard_at(struct tw_sched *sched, uint32_t numb
     if (number < tw__sched_made(sched))
         return sched->shard[number];
     TW_ASSERT(number < sched->options.shards);
-    pthread_mutex_lock(&sched->life);
+    pthread_mutex_lock(&sched->setup);
     bool found = exists(sched, number);
-    pthread_mutex_unlock(&sched->life);
+    pthread_mutex_unlock(&sched->setup);
     return found ? sched->shard[number] : NULL;
 }
 
@@ -173,11 +173,11 @@ static struct tw__sched_shard *shard_of_slot(struct tw_sched *sched, struct tw__
     uint32_t taken = atomic_load_explicit(&map->shard[slot], memory_order_acquire);
     if (taken != 0)
         return sched->shard[taken - 1];
-    pthread_mutex_lock(&sched->life);
+    pthread_mutex_lock(&sched->setup);
     if (atomic_load(&map->shard[slot]) == 0 && !sched->closed)
         take_shard(sched, map, slot);
     taken = atomic_load(&map->shard[slot]);
-    pthread_mutex_unlock(&sched->life);
+    pthread_mutex_unlock(&sched->setup);
     return sched->shard[taken != 0 ? taken - 1 : 0];
 }
 

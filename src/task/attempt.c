@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A failure is number n = attempt - lapses, because the attempts before it have failed or lapsed. So n selects
- * the wait, and ends the life of the task once it reaches the tries. A lapse takes the wait of the failure that
+ * the wait, and the task is dead once n reaches the tries. A lapse takes the wait of the failure that
  * did not come, and leaves n as it was. Example: a task whose process dies three times in a row waits for the
  * first wait each time.
  */
