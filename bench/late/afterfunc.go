@@ -42,9 +42,9 @@ func number(text string) int {
 // probe files the probes, and returns how late each was called.
 func probe(n int) []time.Duration {
 	noted := make(chan time.Duration, n)
-	from := time.Now().Add(ahead).Truncate(time.Millisecond)
+	from := time.Now().Add(ahead)
 	for i := 0; i < n; i++ {
-		within := time.Duration(rand.Int63n(int64(every/time.Millisecond))) * time.Millisecond
+		within := time.Duration(rand.Int63n(int64(every/time.Microsecond))) * time.Microsecond
 		due := from.Add(time.Duration(i)*every + within)
 		time.AfterFunc(time.Until(due), func() { noted <- time.Since(due) })
 	}

@@ -2,8 +2,8 @@
  *
  * One side of the lateness table, in its own process: late_bench SIDE PENDING PROBES [FILE]. `measure` leads
  * it, and a word on the standard input begins each step (measure names the steps). The probes are due one each
- * 20 ms, give or take 10. At the end it prints for each probe the microseconds from its due time to the
- * beginning of its handler.
+ * 20 ms, at a random microsecond of these 20 ms, or at a random millisecond if the side takes no finer times.
+ * At the end it prints for each probe the microseconds from its due time to the beginning of its handler.
  */
 #include "side.h"
 #include "../random.h"
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { EVERY_MS = 20, AHEAD_MS = 1000, HOUR_MS = 3600000, PENDING_MS = 15 * 24 * HOUR_MS, LOOK_MS = 10 };
-enum { PATIENCE_MS = 120000, US_PER_MS = 1000, WORD = 16 };
+enum { EVERY_US = 20 * US_PER_MS, AHEAD_US = 1000 * US_PER_MS, PATIENCE_US = 120000 * US_PER_MS };
+enum { HOUR_MS = 3600000, PENDING_MS = 15 * 24 * HOUR_MS, LOOK_MS = 10, WORD = 16 };
 
 static const struct side *const sides[] = {&sched_side, &store_side, &libuv_side};
 
@@ -48,15 +48,20 @@ uint64_t wall_ns(void)
     return (uint64_t)now.tv_sec * 1000 * NS_PER_MS + (uint64_t)now.tv_nsec;
 }
 
-uint64_t until_ns(uint64_t due_ms)
+static uint64_t wall_us(void)
 {
-    uint64_t now_ns = wall_ns(), due_ns = due_ms * NS_PER_MS;
+    return wall_ns() / NS_PER_US;
+}
+
+uint64_t until_ns(uint64_t due_us)
+{
+    uint64_t now_ns = wall_ns(), due_ns = due_us * NS_PER_US;
     return due_ns > now_ns ? due_ns - now_ns : 0;
 }
 
-void called(uint64_t due_ms)
+void called(uint64_t due_us)
 {
-    int64_t late_us = (int64_t)(wall_ns() / 1000) - (int64_t)(due_ms * US_PER_MS);
+    int64_t late_us = (int64_t)wall_us() - (int64_t)due_us;
     size_t place = atomic_fetch_add(&calls.begun, 1);
     if (place >= calls.most)
         fail("more calls than probes");
@@ -82,26 +87,27 @@ static bool step(const char *done, const char *next, const char *other)
 
 static void file_pending(const struct side *side, size_t n)
 {
-    uint64_t *due_ms = need(n, sizeof *due_ms), from_ms = wall_ns() / NS_PER_MS + HOUR_MS;
+    uint64_t *due_us = need(n, sizeof *due_us), from_ms = wall_us() / US_PER_MS + HOUR_MS;
     for (size_t i = 0; i < n; i++)
-        due_ms[i] = from_ms + random_below(PENDING_MS);
-    side->file(due_ms, n);
-    free(due_ms);
+        due_us[i] = (from_ms + random_below(PENDING_MS)) * US_PER_MS;
+    side->file(due_us, n);
+    free(due_us);
 }
 
 static void file_probes(const struct side *side, size_t n)
 {
-    uint64_t *due_ms = need(n, sizeof *due_ms), from_ms = wall_ns() / NS_PER_MS + AHEAD_MS;
+    uint64_t *due_us = need(n, sizeof *due_us), unit = side->unit_us;
+    uint64_t from_us = (wall_us() + AHEAD_US) / unit * unit;
     for (size_t i = 0; i < n; i++)
-        due_ms[i] = from_ms + i * EVERY_MS + random_below(EVERY_MS);
-    side->file(due_ms, n);
-    uint64_t end_ms = due_ms[n - 1] + PATIENCE_MS;
+        due_us[i] = from_us + i * EVERY_US + random_below(EVERY_US / unit) * unit;
+    side->file(due_us, n);
+    uint64_t end_us = due_us[n - 1] + PATIENCE_US;
     while (atomic_load(&calls.noted) < n) {
-        if (wall_ns() / NS_PER_MS > end_ms)
+        if (wall_us() > end_us)
             fail("some probes were not called within two minutes");
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * NS_PER_MS}, NULL);
     }
-    free(due_ms);
+    free(due_us);
 }
 
 /* The steps from the start of the work on. */

@@ -3,8 +3,9 @@
 // line on the standard input begins each step. At the end it prints for each probe the microseconds from its
 // due time to the beginning of its handler.
 //
-//     node peers.js module|bullmq|pgboss|graphile|polled PENDING PROBES PLACE
+//     node peers.js SIDE PENDING PROBES PLACE
 //
+// SIDE is module, bullmq_hz10, bullmq_hz100, pgboss, graphile, graphile_default or polled.
 // PLACE is the port of Redis, or the folder of PostgreSQL's socket. NODE_PATH has the packages of the peers.
 const path = require('path');
 const readline = require('readline');
@@ -133,8 +134,8 @@ function pgboss() {
 }
 
 // Jobs for later are found by polling. A NOTIFY tells its workers of each job that is filed, but then they find
-// only jobs that are due.
-function graphile() {
+// only jobs that are due. `settings` are its own: without them it has one worker, which polls each two seconds.
+function graphile(settings) {
     const { run, runMigrations, Logger } = require('graphile-worker');
     const { Pool } = require('pg');
     const pgPool = new Pool({ host: place, user: 'postgres', database: 'postgres', max: AT_ONCE + 2 });
@@ -151,7 +152,7 @@ function graphile() {
         },
         async work() {
             runner = await run({
-                pgPool, logger, concurrency: AT_ONCE, pollInterval: POLL_MS, noHandleSignals: true,
+                pgPool, logger, noHandleSignals: true, ...settings,
                 taskList: { late: async (payload) => called(payload.due) },
             });
         },
@@ -203,7 +204,11 @@ function polled() {
     };
 }
 
-const SIDES = { module: ourModule, bullmq, pgboss, graphile, polled };
+const SIDES = {
+    module: ourModule, bullmq_hz10: bullmq, bullmq_hz100: bullmq, pgboss, polled,
+    graphile: () => graphile({ concurrency: AT_ONCE, pollInterval: POLL_MS }),
+    graphile_default: () => graphile({}),
+};
 
 // ---- the steps ----------------------------------------------------------------------------------------------
 

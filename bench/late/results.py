@@ -8,6 +8,7 @@ SIDES = {"sched": ("scheduler", "ours", "memory"), "libuv": ("libuv", "blue", "m
          "asyncio": ("Python, asyncio", "ours", "Redis"), "python_file": ("Python, a file", "ours", "disk"),
          "bullmq_hz10": ("BullMQ, hz 10", "pink", "Redis"), "bullmq_hz100": ("BullMQ, hz 100", "plum", "Redis"),
          "pgboss": ("pg-boss", "gold", "disk"), "graphile": ("graphile-worker", "brown", "disk"),
+         "graphile_default": ("graphile-worker, default", "brown", "disk"),
          "polled": ("a table, each 100 ms", "green", "disk")}
 HEAD = "side\tpending\tmetric\tmedian\tleast\tmost\trounds\n"
 

@@ -21,10 +21,10 @@ static void open_sched(const char *path)
         fail("sched: there is no scheduler");
 }
 
-static void file_tasks(const uint64_t *due_ms, size_t n)
+static void file_tasks(const uint64_t *due_us, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (tw_sched_add_in(sched, until_ns(due_ms[i]), run_task, (void *)(uintptr_t)due_ms[i], NULL) != 0)
+        if (tw_sched_add_in(sched, until_ns(due_us[i]), run_task, (void *)(uintptr_t)due_us[i], NULL) != 0)
             fail("sched: a task was not filed");
 }
 
@@ -38,4 +38,4 @@ static void close_sched(void)
     tw_sched_free(sched);
 }
 
-const struct side sched_side = {"sched", open_sched, file_tasks, start_sched, close_sched};
+const struct side sched_side = {"sched", 1, open_sched, file_tasks, start_sched, close_sched};

@@ -18,7 +18,7 @@ static size_t filed;
 static enum tw_answer run_job(void *arg, struct tw_job *job)
 {
     (void)arg;
-    called(job->due_ms);
+    called(job->due_ms * US_PER_MS);
     return TW_ANSWER_DONE;
 }
 
@@ -29,7 +29,7 @@ static void open_store(const char *path)
         fail("store: the file does not open");
 }
 
-static void file_batch(const uint64_t *due_ms, size_t n)
+static void file_batch(const uint64_t *due_us, size_t n)
 {
     static const char payload[PAYLOAD];
     struct tw_store_change changes[BATCH] = {0};
@@ -37,17 +37,19 @@ static void file_batch(const uint64_t *due_ms, size_t n)
     for (size_t i = 0; i < n; i++) {
         int size = snprintf(ids[i], ID, "%s:%zu", name, filed++);
         changes[i].verb = TW_STORE_VERB_PUT;
-        changes[i].task = (struct tw_store_delayed){
-            .queue = "late", .id = {ids[i], (size_t)size}, .due_ms = due_ms[i], .payload = {payload, PAYLOAD}};
+        changes[i].task = (struct tw_store_delayed){.queue = "late",
+                                                    .id = {ids[i], (size_t)size},
+                                                    .due_ms = due_us[i] / US_PER_MS,
+                                                    .payload = {payload, PAYLOAD}};
     }
     if (tw_store_apply(store, changes, n) != 0)
         fail("store: tasks were not put");
 }
 
-static void file_tasks(const uint64_t *due_ms, size_t n)
+static void file_tasks(const uint64_t *due_us, size_t n)
 {
     for (size_t i = 0; i < n; i += BATCH)
-        file_batch(&due_ms[i], n - i < BATCH ? n - i : BATCH);
+        file_batch(&due_us[i], n - i < BATCH ? n - i : BATCH);
 }
 
 static void start_store(void)
@@ -64,4 +66,4 @@ static void close_store(void)
     tw_store_close(store);
 }
 
-const struct side store_side = {"store", open_store, file_tasks, start_store, close_store};
+const struct side store_side = {"store", US_PER_MS, open_store, file_tasks, start_store, close_store};
