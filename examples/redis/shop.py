@@ -89,7 +89,7 @@ def main():
     try:
         client = tickwheel.connect(options.url, decode_responses=True)
         print(actions[options.action](client, tickwheel.Queue(client, QUEUE), options))
-    except (redis.exceptions.RedisError, ValueError, tickwheel.WorkerError) as error:
+    except (redis.exceptions.RedisError, ValueError, tickwheel.TickwheelError) as error:
         sys.exit(f"shop.py: {error}")
 
 

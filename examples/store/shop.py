@@ -89,7 +89,7 @@ def main():
     try:
         timeouts = tickwheel.Queue(tickwheel.File(options.file), QUEUE)
         print(actions[options.action](timeouts, options))
-    except (sqlite3.Error, ValueError, tickwheel.WorkerError) as error:
+    except (sqlite3.Error, ValueError, tickwheel.TickwheelError) as error:
         sys.exit(f"shop.py: {options.file}: {error}")
 
 

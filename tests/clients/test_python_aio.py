@@ -349,7 +349,7 @@ async def test_a_script_with_the_acknowledgement(place, caplog):
             if job.id == "void":
                 await here.work.cancel("void")
             if job.id == "wrong":
-                with pytest.raises(redis.ResponseError, match="user_script"):
+                with pytest.raises(tickwheel.TickwheelError, match="user_script"):
                     await job.ack_then("this is no Lua")
                 return
             seen.append(await job.ack_then(INCR, [here.key + ":n"]))

@@ -88,7 +88,7 @@ def test_the_page(ports, tmp_path, monkeypatch):
         "eve 1 no such address", "no address", "True", "paid so far: 7",
         "Counts(done=0, failed=0, died=0, back=0, not_yours=0)",
         "Counts(done=1, failed=0, died=0, back=0, not_yours=0)", "to ann@example.org 1",
-        "the mail server is away"]
+        "the mail server is away", "the task is dead: expected a replay, or a put in its place"]
     assert client.get("{shop}:paid") == "7"
     assert space["db"].execute("SELECT paid FROM accounts").fetchall() == [(8,)]
     assert space["mails"].get("order:47").text == "47"

@@ -4,8 +4,6 @@ and answer. Package is the part that a file and a server share."""
 import asyncio
 import collections
 import pathlib
-import re
-import sqlite3
 import sys
 import tempfile
 import time
@@ -40,8 +38,8 @@ class Package:
         own = getattr(self, f"do_{verb}", None)
         try:
             return own(*words) if own else super().do(verb, *words)
-        except (ValueError, sqlite3.IntegrityError) as error:
-            return [f"error {re.sub('^tw_[a-z]+: ', '', str(error))}"]
+        except (ValueError, tickwheel.TickwheelError) as error:
+            return [f"error {error}"]
 
     @property
     def work(self):

@@ -20,15 +20,18 @@ Times and delays are seconds: numbers or timedelta; a moment is Unix seconds or 
 from typing import Any
 
 from . import _connect
-from ._errors import Back, Dead, EffectError, NotYours, ReplyLost, Retry, WorkerError
+from ._errors import (Back, Dead, EffectError, Elsewhere, Full, NoRights, NotAQueue, NotYours, ReplyLost, Retry,
+                      TaskIsDead, TickwheelError, Unavailable, WorkerError, WrongArgument, WrongFormat)
 from ._file import File
 from ._tasks import Counts, DeadTask, Job, Stats, Task
 from ._words import Backoff, Values
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "EffectError", "File", "Job", "NotYours", "Queue",
-           "ReplyLost", "Retry", "Stats", "Task", "Values", "Worker", "WorkerError", "connect"]
+__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "EffectError", "Elsewhere", "File", "Full", "Job",
+           "NoRights", "NotAQueue", "NotYours", "Queue", "ReplyLost", "Retry", "Stats", "Task", "TaskIsDead",
+           "TickwheelError", "Unavailable", "Values", "Worker", "WorkerError", "WrongArgument", "WrongFormat",
+           "connect"]
 __version__ = "1.0.0"
 
 

@@ -7,6 +7,8 @@ import re
 from typing import Any, Dict, NamedTuple, Tuple
 from urllib.parse import unquote, urlsplit
 
+from ._errors import TRANSLATED
+
 SENTINEL_PORT = 26379
 PATIENCE_S = 5.0  # A node or a sentinel that hangs is left for another one.
 SCHEMES = ("redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster or sqlite, "
@@ -71,7 +73,8 @@ def connect(url: str, file: Any, package: str, options: Dict[str, Any]) -> Any:
         return primary(address, {"ssl": True} if kind == "rediss" else {}, package, dict(options))
     if kind in ("redis", "rediss") and way == "cluster":
         cluster = kit_of(package).cluster
-        return cluster.from_url(f"{kind}://{address}", **{"socket_timeout": PATIENCE_S, **options})
+        with TRANSLATED:  # It asks the nodes.
+            return cluster.from_url(f"{kind}://{address}", **{"socket_timeout": PATIENCE_S, **options})
     if scheme in ("redis", "rediss", "unix") and address:
         return kit_of(package).server.from_url(url, **options)
     raise ValueError(f"the url's scheme is {scheme!r}: expected {SCHEMES}")

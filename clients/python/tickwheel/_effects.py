@@ -7,7 +7,7 @@ import contextlib
 import sqlite3
 from typing import Any, Callable, Iterator, Optional, Tuple
 
-from ._errors import EffectError, NotYours, ReplyLost
+from ._errors import TRANSLATED, EffectError, NotYours, ReplyLost
 from ._file import Within
 from ._tasks import Job, text
 from ._words import Words, encoded
@@ -100,14 +100,16 @@ def transaction(worker: Any, job: Job, db: sqlite3.Connection) -> Iterator[sqlit
     try:
         worker._claim(job)
         claimed = True
-        if not db.in_transaction:
-            db.execute("BEGIN IMMEDIATE")
-        if Within(db).execute_command("TW.ACK", job.queue, job.id, job.token) != 1:
-            raise not_yours(job)
-        db.execute("SAVEPOINT tw_ack")
+        with TRANSLATED:
+            if not db.in_transaction:
+                db.execute("BEGIN IMMEDIATE")
+            if Within(db).execute_command("TW.ACK", job.queue, job.id, job.token) != 1:
+                raise not_yours(job)
+            db.execute("SAVEPOINT tw_ack")
         yield db
-        release(db)
-        end(db, "commit")
+        with TRANSLATED:
+            release(db)
+            end(db, "commit")
     except BaseException:
         try:
             if db.in_transaction:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The exceptions of handlers, and the errors of a server: some pass by themselves, the others need a person."""
+"""The exceptions of handlers, and the errors of calls: some pass by themselves, the others need a person."""
 from __future__ import annotations
 
 import random
 import re
 import sqlite3
 import time
-from typing import Dict, Iterable, List, NamedTuple, Optional, Union
+from typing import Dict, Iterable, List, NamedTuple, Optional, Type, Union
 
 from ._tasks import Counts, Job
 from ._words import Moment, Seconds, Words, encoded, when
@@ -45,7 +45,47 @@ class Dead(Exception):
         self.reason = reason
 
 
-class NotYours(Exception):
+class TickwheelError(Exception):
+    """A call has failed, in a server or in a file. The classes below tell why; this one itself stands for all
+    other reasons. `__cause__` is the error of redis-py or of sqlite3, if there is one."""
+
+
+class TaskIsDead(TickwheelError):
+    """A dead task cannot be moved. replay() lets it wait again, and put() replaces it."""
+
+
+class WrongArgument(TickwheelError, ValueError):
+    """The home does not take an argument, such as an id of 961 bytes. The message has the range."""
+
+
+class NotAQueue(TickwheelError):
+    """The key of the queue holds something else."""
+
+
+class NoRights(TickwheelError):
+    """The user may not do this, the server does not know the user, or the file may only be read."""
+
+
+class WrongFormat(TickwheelError):
+    """Another version of Tickwheel has written the file, and that version can read it."""
+
+
+class Unavailable(TickwheelError):
+    """The home cannot do it now: it cannot be reached, a server is loading its data or lacks replicas, or
+    others have written to the file for longer than its `timeout`. The same call may succeed later. If the
+    connection broke before the reply, the call may have been done."""
+
+
+class Full(Unavailable):
+    """Memory or the disk is full. Nothing has changed."""
+
+
+class Elsewhere(Unavailable):
+    """Another server has the queue now, or shall have it: this one is a replica, or not the node of a cluster
+    for it. Nothing has changed. A client of Sentinels or of a cluster finds the other server."""
+
+
+class NotYours(TickwheelError):
     """A job cannot be acknowledged, since its task is not yours any more: it was cancelled, or another worker
     may have it. There was no effect."""
 
@@ -55,12 +95,12 @@ class ReplyLost(NotYours):
     once, or not at all."""
 
 
-class EffectError(Exception):
+class EffectError(TickwheelError):
     """The script of ack_then() has failed. The job is done all the same, since its acknowledgement came first,
     and so are the changes that the script made before. The message is the server's."""
 
 
-class WorkerError(Exception):
+class WorkerError(TickwheelError):
     """A worker cannot go on, since the server refuses its commands for a reason that does not pass. The
     message says what to do, and __cause__ is the client's error."""
 
@@ -136,11 +176,25 @@ def added(counts: Counts, name: str) -> Counts:
     return counts._replace(**{each: getattr(counts, each) + 1 for each in names})
 
 
-# Errors of the server
+# Errors of the drivers
 
 LOST = ""  # The code of a connection that failed.
-PASSING = {LOST, "READONLY", "LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "OOM", "MISCONF",
-           "NOREPLICAS", "BUSY", "MOVED", "ASK"}
+
+# The class of an error, by its code; if that says nothing, by the contract's text.
+BY_CODE: Dict[str, Type[TickwheelError]] = {
+    **dict.fromkeys((LOST, "LOADING", "TRYAGAIN", "ASK", "NOREPLICAS", "BUSY"), Unavailable),
+    **dict.fromkeys(("OOM", "MISCONF"), Full),
+    **dict.fromkeys(("READONLY", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "MOVED"), Elsewhere),
+    **dict.fromkeys(("NOAUTH", "WRONGPASS", "NOPERM"), NoRights),
+    "WRONGTYPE": NotAQueue, "CROSSSLOT": WrongArgument,
+}
+BY_TEXT: Dict[str, Type[TickwheelError]] = {
+    "the task is dead: ": TaskIsDead,
+    r"format is .*: expected \d+; the version": WrongFormat,
+    "attempt to write a readonly database|path is .*; expected the right": NoRights,
+    "string or blob too big|.*: expected ": WrongArgument,
+}
+VIEW = re.compile("^tw_[a-z]+: ")  # SQL puts the name of a view before the text.
 
 # redis-py makes classes of some errors, and takes the code out of their texts; newer versions of more errors.
 # They are known by their names, because a program that only uses a file may have no redis-py.
@@ -153,6 +207,7 @@ CLASSES = {
     "ConnectionError": LOST, "TimeoutError": LOST, "OSError": LOST, "RedisClusterException": LOST,
     "ClusterError": LOST,
 }
+OF_DRIVERS = {*CLASSES, "RedisError"}
 FILE = {"database is locked": "BUSY", "database table is locked": "BUSY", "database or disk is full": "MISCONF",
         "disk I/O error": LOST}  # Errors of SQLite that pass.
 CODE = re.compile(r"[A-Z]{2,}\b")
@@ -187,20 +242,49 @@ def code(error: BaseException) -> str:
     return found[0] if found else "ERR"
 
 
+def said_by(error: BaseException) -> str:
+    """Returns the text that the contract has for the error of a driver. redis-py takes some codes out of it."""
+    said, known = str(error), code(error)
+    if isinstance(error, sqlite3.Error):
+        return VIEW.sub("", said)
+    return said if known in ("ERR", LOST) or said.startswith(known) else f"{known} {said}"
+
+
+def class_of(error: BaseException) -> Type[TickwheelError]:
+    """Returns the class for the error of a driver."""
+    known, said = code(error), said_by(error)
+    if known in BY_CODE:
+        return BY_CODE[known]
+    return next((kind for text, kind in BY_TEXT.items() if re.match(text, said, re.DOTALL)), TickwheelError)
+
+
+class Translation:
+    """Raises the errors of redis-py and of sqlite3 in its block as those of this package. All others, such as
+    those of a wrong argument, stay as they are."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: Optional[BaseException], __: object) -> None:
+        if isinstance(error, sqlite3.Error) or (error and not OF_DRIVERS.isdisjoint(names_of(error))):
+            raise class_of(error)(said_by(error)) from error
+
+
+TRANSLATED = Translation()
+
+
 def passes(error: BaseException, cluster: bool) -> bool:
     """Whether the same command may succeed later."""
-    known = code(error)
-    return known in PASSING and (cluster or known != "MOVED")
+    return issubclass(class_of(error), Unavailable) and (cluster or code(error) != "MOVED")
 
 
 def fatal(command: str, queues: Iterable[str], error: BaseException) -> WorkerError:
     """Returns the error that ends a worker whose command about these queues was refused."""
-    said, known = str(error), code(error)
-    advice = ADVICE.get(known, "")
+    said = said_by(error)
+    advice = ADVICE.get(code(error), "")
     if "unknown command" in said or "doesn't exist in Redis commands" in said:
         advice = "load the module tickwheel.so into the server, or use a newer one"
-    prefix = "" if said.startswith(known) or known == "ERR" else known + " "
-    made = WorkerError(f"{command} {' '.join(queues)}: {prefix}{said}" + (f"; {advice}" if advice else ""))
+    made = WorkerError(f"{command} {' '.join(queues)}: {said}" + (f"; {advice}" if advice else ""))
     made.__cause__ = error
     return made
 

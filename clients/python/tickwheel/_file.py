@@ -15,6 +15,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Pattern, Sequence, Tuple, Union
 from urllib.parse import quote
 
+from ._errors import TRANSLATED
 from ._forecast import Forecast
 from ._tasks import text
 from ._words import MOST_MS, PAGE, Seconds, Value, Words, encoded, milliseconds
@@ -229,8 +230,9 @@ class File:
     """The queues of an SQLite file, for any thread: the `client` of Queue and Worker. Each thread has its own
     connection. A file without the tables gets them by the extension tickwheel_sqlite. `timeout`: seconds that
     a call waits while others write, 0 to 2147483. Raises TypeError and ValueError for a wrong argument, and
-    else the errors of sqlite3. When the file was replaced or removed, all calls fail. So they do in a child of
-    fork(), if its parent has opened the file."""
+    else a TickwheelError, as the calls of a Queue do; execute_command() has the errors of sqlite3. When the
+    file was replaced or removed, all calls fail. So they do in a child of fork(), if its parent has opened the
+    file."""
 
     def __init__(self, path: Union[str, os.PathLike[str]], timeout: Seconds = 5.0) -> None:
         self.path, self._own = path_of(path), threading.local()
@@ -246,7 +248,8 @@ class File:
             "TW.RESUME": lambda key: self._pause(key, 0),
             "TW.TOUCH": self._touch, "TW.RANGE": self._range, "TW.FORECAST": self._forecast,
             "TW.INFO": self._info}
-        self._open()
+        with TRANSLATED:
+            self._open()
 
     def _open(self) -> None:
         try:

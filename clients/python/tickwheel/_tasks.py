@@ -165,8 +165,8 @@ class Job(Carrier):
         The script has its own KEYS and ARGV. In a cluster all keys are in the slot of the queue. Raises
         NotYours, and nothing has happened, if the task is not yours any more; ReplyLost if a lost reply leaves
         that open; EffectError if the script fails, and the job is done all the same. After any other error
-        nothing has happened: TypeError or ValueError for a wrong argument, and the errors of redis-py that do
-        not pass, also of a script that does not compile."""
+        nothing has happened: TypeError or ValueError for a wrong argument, and a TickwheelError if the server
+        refuses the call, also of a script that does not compile."""
         return self._held()._ack_then(self, script, keys, args)
 
     def ack_on(self, connection: sqlite3.Connection) -> ContextManager[sqlite3.Connection]:
@@ -177,7 +177,8 @@ class Job(Carrier):
 
         The block is in the transaction that is open, or in a new one. At its end all is committed, and the job
         is done. After an error all is rolled back, and the job is not acknowledged. Raises NotYours before the
-        block if the task is not yours any more."""
+        block if the task is not yours any more, and another TickwheelError if the file refuses the
+        acknowledgement or the commit. The errors of your own statements stay those of sqlite3."""
         return self._held()._ack_on(self, connection)  # type: ignore[no-any-return]
 
     def _held(self) -> Any:

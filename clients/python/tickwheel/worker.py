@@ -643,7 +643,8 @@ class Worker(WorkerBase):
         words = self._script_words(job, script, keys, args)
         self._claim(job)
         try:
-            told = self._tell(job._group, job, words)
+            with _errors.TRANSLATED:
+                told = self._tell(job._group, job, words)
         except BaseException:
             self._unclaim(job)
             raise

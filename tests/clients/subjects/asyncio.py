@@ -64,7 +64,7 @@ def main():
     common.listen()
     try:
         asyncio.run(work(common.arguments()))
-    except (tickwheel.WorkerError, redis.RedisError, ValueError) as error:
+    except (tickwheel.TickwheelError, redis.RedisError, ValueError) as error:
         sys.exit(str(error))
 
 

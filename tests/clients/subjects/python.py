@@ -153,7 +153,7 @@ def main():
         worker = tickwheel.Worker(client_of(chosen), **options_of(chosen))
         worker.add(handle, *chosen.queues)
         stopped(worker.run())
-    except (tickwheel.WorkerError, redis.RedisError, ValueError) as error:
+    except (tickwheel.TickwheelError, redis.RedisError, ValueError) as error:
         sys.exit(str(error))
 
 

@@ -17,15 +17,18 @@
 from typing import Any
 
 from .. import _connect
-from .._errors import Back, Dead, EffectError, NotYours, ReplyLost, Retry, WorkerError
+from .._errors import (Back, Dead, EffectError, Elsewhere, Full, NoRights, NotAQueue, NotYours, ReplyLost,
+                       Retry, TaskIsDead, TickwheelError, Unavailable, WorkerError, WrongArgument, WrongFormat)
 from .._tasks import Counts, DeadTask, Job, Stats, Task
 from .._words import Backoff, Values
 from ._file import File
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "EffectError", "File", "Job", "NotYours", "Queue",
-           "ReplyLost", "Retry", "Stats", "Task", "Values", "Worker", "WorkerError", "connect"]
+__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "EffectError", "Elsewhere", "File", "Full", "Job",
+           "NoRights", "NotAQueue", "NotYours", "Queue", "ReplyLost", "Retry", "Stats", "Task", "TaskIsDead",
+           "TickwheelError", "Unavailable", "Values", "Worker", "WorkerError", "WrongArgument", "WrongFormat",
+           "connect"]
 
 
 def connect(url: str, **options: Any) -> Any:

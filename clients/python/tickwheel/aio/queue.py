@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, AsyncIterator, Callable, List, Optional, Tuple, TypeVar
 
 from .. import _tasks
+from .._errors import TRANSLATED, TickwheelError
 from .._queue import QueueBase
 from .._tasks import DeadTask, Row, Stats, Task
 from .._words import (PAGE, Id, Moment, OneValue, Payload, Seconds, cancel_words, dead_words, encoded,
@@ -16,18 +17,22 @@ T = TypeVar("T")
 class Queue(QueueBase):
     """The queue `key` of a server.
 
-    `client` is one of redis.asyncio: a Redis, one of Sentinel.master_for, a RedisCluster, or a pipeline. With
-    a pipeline a call is queued and returns the pipeline; its reply comes from execute() as the server sends
-    it. All methods raise TypeError or ValueError for a wrong argument, before anything is sent, and otherwise
-    the client's errors; after the error of a server nothing has changed. Ids are str, and payloads bytes,
-    whatever decode_responses says."""
+    `client` is one of redis.asyncio (a Redis, one of Sentinel.master_for, a RedisCluster), a File, or a
+    pipeline. With a pipeline a call is queued and returns the pipeline; its reply comes from execute() as the
+    server sends it, and so does its error. Ids are str, and payloads bytes, whatever decode_responses says.
+
+    All methods raise TypeError or ValueError for a wrong argument, before anything is sent; WrongArgument,
+    which is a ValueError, where the home alone knows the range. They raise Unavailable (Full, Elsewhere),
+    NoRights, NotAQueue, WrongFormat, or another TickwheelError, if the home cannot or may not do the call.
+    After an error nothing has changed, unless the connection broke."""
 
     _asyncio = True
 
     async def _send(self, parse: Callable[[Any], T], *words: Any) -> T:
-        reply = self.client.execute_command(*words, NEVER_DECODE=True)
-        result: T = reply if reply is self.client else parse(await reply)
-        return result
+        with TRANSLATED:
+            reply = self.client.execute_command(*words, NEVER_DECODE=True)
+            result: T = reply if reply is self.client else parse(await reply)
+            return result
 
     async def put(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
             at: Optional[Moment] = None, condition: Optional[str] = None, keep_due: bool = False,
@@ -77,8 +82,8 @@ class Queue(QueueBase):
     async def move(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None,
              condition: Optional[str] = None) -> Optional[bool]:
         """Gives a task another due time; `condition`: "gt" if it is later, "lt" if it is earlier. Returns True
-        if it was moved, False if `condition` kept it, None if there is no such task. A dead task is an error:
-        see replay()."""
+        if it was moved, False if `condition` kept it, None if there is no such task. Raises TaskIsDead if it is
+        dead: see replay()."""
         return await self._send(_tasks.moved, *move_words(self.key, id, delay, at, condition))
 
     async def get(self, id: Id) -> Optional[Task]:
@@ -131,18 +136,18 @@ class Queue(QueueBase):
         such queue."""
         try:
             return await self._send(_tasks.stats, "TW.INFO", self.key)
-        except Exception as error:
+        except TickwheelError as error:
             if not _tasks.says_none(error):
                 raise
             return None
 
     async def dead(self, count: int = 100, after: Optional[Id] = None) -> List[DeadTask]:
         """Returns at most `count` dead tasks (1 to 10,000), the first death first, from the one behind `after`
-        on."""
+        on. Raises WrongArgument if that one is not dead any more."""
         return await self._send(_tasks.dead_tasks, *dead_words(self.key, count, after))
 
     async def all_dead(self) -> AsyncIterator[DeadTask]:
-        """Yields all dead tasks, the first death first. Raises the server's error if a dead task that was the
+        """Yields all dead tasks, the first death first. Raises WrongArgument if a dead task that was the
         last of its page is replayed or removed meanwhile. Not for pipelines."""
         page = await self.dead(PAGE)
         while page:

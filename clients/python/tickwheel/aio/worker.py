@@ -427,7 +427,8 @@ class Worker(WorkerBase):
 
     async def _acknowledge(self, job: Job, words: Words) -> Any:
         try:
-            told = await self._tell(job._group, job, words)
+            with _errors.TRANSLATED:
+                told = await self._tell(job._group, job, words)
         except BaseException:
             self._unclaim(job)
             raise
