@@ -58,7 +58,8 @@ export interface FileOptions {
     driver?: "node:sqlite" | "better-sqlite3" | "sqlite3";
 }
 
-/** The queues of an SQLite file: the `client` of Queue and Worker. Errors are FileErrors. */
+/** The queues of an SQLite file: the `client` of Queue and Worker. Its own methods reject with a FileError, and
+ * connect() and those of a Queue with a TickwheelError. */
 export class File implements Client {
     constructor(path: string, options?: FileOptions);
     readonly path: string;
@@ -251,7 +252,10 @@ export interface QueueOptions<B extends boolean = boolean> {
     buffers?: B;
 }
 
-/** Tasks for workers under one key. Bad arguments are a TypeError or RangeError, and then nothing is sent. */
+/** Tasks for workers under one key. A wrong argument is a TypeError or RangeError, and then nothing is sent; or a
+ * WrongArgument, where the home alone knows the range. All methods reject with Unavailable (Full, Elsewhere), NoRights,
+ * NotAQueue, WrongFormat, or another TickwheelError, if the home cannot or may not do the call. After an error nothing
+ * has changed, unless the connection broke. */
 export class Queue<B extends boolean = false> {
     constructor(client: Client | AsyncConnection, key: Bytes, options?: QueueOptions<B>);
     readonly key: Bytes;
@@ -271,7 +275,8 @@ export class Queue<B extends boolean = false> {
     /** Resolves to a number for each id: 0 if there was no such task, 1 if it was cancelled, 2 if a worker had
      * it: it is removed, and its work may happen. */
     cancel(...ids: [Bytes, ...Bytes[]]): Promise<(0 | 1 | 2)[]>;
-    /** Resolves to true, to false if `condition` kept the old time, or to null if there is no such task. */
+    /** Resolves to true, to false if `condition` kept the old time, or to null if there is no such task. Rejects with
+     * TaskIsDead if it is dead. */
     move(id: Bytes, options: MoveOptions): Promise<boolean | null>;
     get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;
     /** The number of tasks that are not dead. */
@@ -296,7 +301,8 @@ export class Queue<B extends boolean = false> {
     /** Resolves to false if the queue was not paused. */
     resume(): Promise<boolean>;
 
-    /** Dead tasks, the first death first; 100 unless `count` says another number, at most 10,000. */
+    /** Dead tasks, the first death first; 100 unless `count` says another number, at most 10,000. Rejects with
+     * WrongArgument if the task `after` is not dead any more. */
     dead(options?: { count?: number; after?: Bytes }): Promise<DeadTask[]>;
     /** All dead tasks. They may be replayed and purged meanwhile. */
     allDead(): AsyncGenerator<DeadTask, void, undefined>;
@@ -317,8 +323,7 @@ export class Queue<B extends boolean = false> {
 }
 
 /** A Queue of a file over a connection of better-sqlite3 or node:sqlite, in the transaction that is open there.
- * The methods have done their work when they return, and throw their errors: FileError, TypeError or
- * RangeError. */
+ * The methods have done their work when they return, and throw the errors with which those of Queue reject. */
 export class SyncQueue<B extends boolean = false> {
     constructor(db: SyncConnection, key: Bytes, options?: QueueOptions<B>);
     readonly key: Bytes;
@@ -372,7 +377,7 @@ export interface Job<P extends string | Buffer = string> {
     ackThen(script: string, keys?: readonly Bytes[], args?: readonly (Bytes | number)[]): Promise<unknown>;
     /** Acknowledges the job in the transaction that is open on your connection to the file of its queue. When you
      * commit, the job is done; when you roll back, it is not acknowledged. Throws NotYours if the task is not yours any
-     * more, and a FileError if no transaction is open. */
+     * more, and another TickwheelError if the file refuses the acknowledgement, or no transaction is open. */
     ackOn(db: AsyncConnection): Promise<void>;
     ackOn(db: SyncConnection): void;
 }
@@ -467,9 +472,43 @@ export class Dead extends Error {
     constructor(message?: string, options?: { cause?: unknown });
 }
 
+/** A call has failed, in a server or in a file. The classes below tell why; this one itself stands for all other
+ * reasons. */
+export class TickwheelError extends Error {
+    /** The error of node-redis, or a FileError, if there is one. */
+    readonly cause?: unknown;
+}
+
+/** A dead task cannot be moved. replay() lets it wait again, and put() replaces it. */
+export class TaskIsDead extends TickwheelError {}
+
+/** The home does not take an argument, such as an id of 961 bytes. The message has the range. */
+export class WrongArgument extends TickwheelError {}
+
+/** The key of the queue holds something else. */
+export class NotAQueue extends TickwheelError {}
+
+/** The user may not do this, the server does not know the user, or the file may only be read. */
+export class NoRights extends TickwheelError {}
+
+/** Another version of Tickwheel has written the file, and that version can read it. */
+export class WrongFormat extends TickwheelError {}
+
+/** The home cannot do it now: it cannot be reached, a server is loading its data or lacks replicas, or others have
+ * written to the file for longer than its `timeout`. The same call may succeed later. If the connection broke before
+ * the reply, the call may have been done. */
+export class Unavailable extends TickwheelError {}
+
+/** Memory or the disk is full. Nothing has changed. */
+export class Full extends Unavailable {}
+
+/** Another server has the queue now, or shall have it: this one is a replica, or not the node of a cluster for it.
+ * Nothing has changed. A client of Sentinels or of a cluster finds the other server. */
+export class Elsewhere extends Unavailable {}
+
 /** The reason of job.signal when the task is not yours any more: it was cancelled, or another worker may
  * have it. */
-export class NotYours extends Error {
+export class NotYours extends TickwheelError {
     constructor(queue: string, id: string);
 }
 
@@ -479,17 +518,15 @@ export class ReplyLost extends NotYours {}
 
 /** The script of ackThen() has failed. The job is done all the same, since its acknowledgement came first, and so
  * are the changes that the script made before. */
-export class EffectError extends Error {}
+export class EffectError extends TickwheelError {}
 
 /** The reason of job.signal when the worker ends. */
 export class GivenUp extends Error {}
 
 /** An error that does not go away has ended the worker; `cause` is the error of the server, or of the file. */
-export class WorkerError extends Error {
-    readonly cause?: unknown;
-}
+export class WorkerError extends TickwheelError {}
 
-/** An error of a file, the same for each driver. */
+/** The cause of an error of a file, the same for each driver. */
 export class FileError extends Error {
     /** SQLite's, for example SQLITE_BUSY; or TW_EREPLACED or TW_EFORMAT, as the library in C has it. */
     readonly code: string;

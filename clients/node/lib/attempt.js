@@ -3,6 +3,7 @@
 const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, errorText } = require("./errors");
 const effect = require("./effect");
 const { Job } = require("./job");
+const { translated } = require("./refusals");
 const { text } = require("./replies");
 const { inTransaction } = require("./statements");
 const { sleep } = require("./time");
@@ -145,7 +146,12 @@ class Attempt {
     /** Acknowledges the job in the transaction of the handler. The work is for its connection. */
     * #ackWithin() {
         const { queue, id, names } = this.job;
-        const reply = yield* inTransaction(["TW.ACK", ...names]);
+        let reply;
+        try {
+            reply = yield* inTransaction(["TW.ACK", ...names]);
+        } catch (error) {
+            throw translated(error);
+        }
         if (reply === 0) throw this.#within ? this.#twice("ackOn") : new NotYours(queue, id);
         this.#within = true;
     }
@@ -167,7 +173,7 @@ class Attempt {
             told = await this.#loop.tell(words, this.#crew.over);
         } catch (error) { // Nothing is acknowledged.
             this.#acking = null;
-            throw error.cause || error;
+            throw translated(error.cause || error);
         }
         const [state, reply = null] = told ? told.reply : [0];
         if (told && (state !== 0 || told.again)) {

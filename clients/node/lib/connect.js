@@ -3,6 +3,7 @@
 "use strict";
 const { File } = require("./file");
 const { end } = require("./line");
+const { translated } = require("./refusals");
 const { Primary, sentinelPrimary } = require("./sentinel");
 const { within } = require("./time");
 
@@ -31,7 +32,16 @@ async function connected(client) {
         return client;
     } catch (error) {
         end(client);
-        throw error.socketError || error;
+        throw translated(error.socketError || error);
+    }
+}
+
+/** Connects a file, or the client of a primary. */
+async function opened(home) {
+    try {
+        return await home.connect();
+    } catch (error) {
+        throw translated(error);
     }
 }
 
@@ -90,14 +100,14 @@ function ofSentinels(url, address, tls, { client = {}, sentinel = {}, ...options
         name, sentinels: hosts.split(",").map(sentinelOf), ...options,
         client: { ...safe, ...who, ...database(url, db), ...client }, sentinel: { ...safe, ...sentinel },
     });
-    return new Primary(find, TIMEOUT_MS).connect();
+    return opened(new Primary(find, TIMEOUT_MS));
 }
 
 function ofFile(url, address, options) {
     if (!/^\/[^?]+$/.test(address)) {
         throw new RangeError(`the url is '${url}': expected sqlite:///FILE, or sqlite:////FOLDER/FILE`);
     }
-    return new File(decodeURIComponent(address.slice(1)), options).connect();
+    return opened(new File(decodeURIComponent(address.slice(1)), options));
 }
 
 /** Resolves to the client of this home, connected. `options` are those of the client. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The errors by which a handler ends its attempt, the reasons of job.signal, the error that ends a worker, and
-// those of a file.
+// The errors by which a handler ends its attempt, those of calls, the reasons of job.signal, the error that ends a
+// worker, and those of a file.
 "use strict";
 const check = require("./check");
 
@@ -39,9 +39,40 @@ class Back extends Named {
 /** A handler throws it: no attempt can succeed, and the task shall be dead now. */
 class Dead extends Named {}
 
+/** A call has failed, in a server or in a file. The classes below tell why; this one itself stands for all other
+ * reasons. `cause` is the error of node-redis, or a FileError, if there is one. */
+class TickwheelError extends Named {}
+
+/** A dead task cannot be moved. replay() lets it wait again, and put() replaces it. */
+class TaskIsDead extends TickwheelError {}
+
+/** The home does not take an argument, such as an id of 961 bytes. The message has the range. */
+class WrongArgument extends TickwheelError {}
+
+/** The key of the queue holds something else. */
+class NotAQueue extends TickwheelError {}
+
+/** The user may not do this, the server does not know the user, or the file may only be read. */
+class NoRights extends TickwheelError {}
+
+/** Another version of Tickwheel has written the file, and that version can read it. */
+class WrongFormat extends TickwheelError {}
+
+/** The home cannot do it now: it cannot be reached, a server is loading its data or lacks replicas, or others have
+ * written to the file for longer than its `timeout`. The same call may succeed later. If the connection broke before
+ * the reply, the call may have been done. */
+class Unavailable extends TickwheelError {}
+
+/** Memory or the disk is full. Nothing has changed. */
+class Full extends Unavailable {}
+
+/** Another server has the queue now, or shall have it: this one is a replica, or not the node of a cluster for it.
+ * Nothing has changed. A client of Sentinels or of a cluster finds the other server. */
+class Elsewhere extends Unavailable {}
+
 /** The reason of job.signal when the task is not yours any more: it was cancelled, or another worker may
  * have it. */
-class NotYours extends Named {
+class NotYours extends TickwheelError {
     constructor(queue, id) {
         super(`'${id}' in '${queue}' is not yours any more`);
     }
@@ -59,7 +90,7 @@ class ReplyLost extends NotYours {
 
 /** The script of ackThen() has failed. The job is done all the same, since its acknowledgement came first, and so
  * are the changes that the script made before. */
-class EffectError extends Named {}
+class EffectError extends TickwheelError {}
 
 /** The reason of job.signal when the worker ends before the handler has ended. The task is given back. */
 class GivenUp extends Named {
@@ -69,9 +100,9 @@ class GivenUp extends Named {
 }
 
 /** An error that does not go away has ended the worker. `cause` is the error of the server, or of the file. */
-class WorkerError extends Named {}
+class WorkerError extends TickwheelError {}
 
-/** An error of a file, the same for each driver. `code` is that of SQLite, for example SQLITE_BUSY; or
+/** The cause of an error of a file, the same for each driver. `code` is that of SQLite, for example SQLITE_BUSY; or
  * TW_EREPLACED or TW_EFORMAT, as the library in C has it. `cause` is the error of the driver. */
 class FileError extends Named {
     constructor(message, code = "SQLITE_ERROR", options = undefined) {
@@ -107,4 +138,7 @@ function errorText(error) {
     }
 }
 
-module.exports = { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, WorkerError, FileError, errorText };
+module.exports = {
+    Retry, Back, Dead, TickwheelError, TaskIsDead, WrongArgument, NotAQueue, NoRights, WrongFormat, Unavailable, Full,
+    Elsewhere, NotYours, ReplyLost, EffectError, GivenUp, WorkerError, FileError, errorText,
+};

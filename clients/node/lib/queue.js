@@ -3,9 +3,11 @@
 const { Calls, addCalls } = require("./calls");
 const check = require("./check");
 const drivers = require("./drivers");
+const { WrongArgument } = require("./errors");
 const { File, Within } = require("./file");
+const { translated } = require("./refusals");
+const { RAW, deadTask } = require("./replies");
 const words = require("./words");
-const { RAW, deadTask, kindOf } = require("./replies");
 
 const PAGE = 1000; // Dead tasks in a reply, while all of them are listed.
 const RANGE = ["first", "last", "count"]; // the options of range()
@@ -68,7 +70,7 @@ class Queue {
             try {
                 reply = await send(this.#client, this.key, looks, command);
             } catch (error) {
-                step = work.throw(error);
+                step = work.throw(translated(error));
                 continue;
             }
             step = work.next(reply);
@@ -122,7 +124,7 @@ class Queue {
         let died = -1, seen = new Set(); // the time of the last death, and the tasks that died then
         for (;;) {
             const rows = await this.#run(this.#calls.deadRows(PAGE, last)).catch((error) => {
-                if (last === undefined || kindOf(error) !== "ERR") throw error;
+                if (last === undefined || !(error instanceof WrongArgument)) throw error;
                 return null;
             });
             if (rows === null) {
@@ -176,8 +178,16 @@ class SyncQueue {
 
     #run(work) {
         let step = work.next();
-        while (!step.done) step = work.next(this.#within.sendCommand(step.value.command));
+        while (!step.done) step = work.next(this.#send(step.value.command));
         return step.value;
+    }
+
+    #send(command) {
+        try {
+            return this.#within.sendCommand(command);
+        } catch (error) {
+            throw translated(error);
+        }
     }
 }
 

@@ -12,8 +12,9 @@ const RAW = Object.freeze({ returnBuffers: true, typeMapping: { 36: Buffer, 37: 
 // The server's errors begin with a word of capital letters; errors of a connection do not, or have a code.
 const REPLY = /^-?[A-Z][A-Z0-9_]+( |$)/;
 
-// Errors of a file that go away, under the names that a server has for such errors.
-const PASSING = { SQLITE_BUSY: "BUSY", SQLITE_LOCKED: "BUSY", SQLITE_FULL: "MISCONF", SQLITE_IOERR: "MISCONF" };
+// Errors of a file that go away, under the names that a server has for such errors. After an error of the disk nobody
+// knows whether the work was done, as after a reply that was lost.
+const PASSING = { SQLITE_BUSY: "BUSY", SQLITE_LOCKED: "BUSY", SQLITE_FULL: "MISCONF", SQLITE_IOERR: "" };
 
 function isReply(error) {
     if (error instanceof FileError) return true;
@@ -22,7 +23,7 @@ function isReply(error) {
 
 /** Returns the first word of the server's error, or of such an error of a file; "" for any other error. */
 function kindOf(error) {
-    if (error instanceof FileError) return PASSING[error.code] || "ERR";
+    if (error instanceof FileError) return PASSING[error.code] ?? "ERR";
     return isReply(error) ? error.message.replace(/^-/, "").split(" ", 1)[0] : "";
 }
 

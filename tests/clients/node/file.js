@@ -10,8 +10,8 @@ const fs = require("fs");
 const { join } = require("path");
 const test = require("node:test");
 const { promisify } = require("util");
-const { Queue, SyncQueue, Values, Worker, File, FileError, WorkerError, Back, Dead, Retry, connect } =
-    require("tickwheel");
+const { Queue, SyncQueue, Values, Worker, File, FileError, TickwheelError, TaskIsDead, WrongArgument, WrongFormat,
+    NoRights, Unavailable, WorkerError, Back, Dead, Retry, connect } = require("tickwheel");
 const drivers = require("../../../clients/node/lib/drivers");
 const { OneFile } = require("../../../clients/node/lib/filelink");
 const { Place } = require("../../../clients/node/lib/place");
@@ -50,6 +50,12 @@ async function ofCaller(path) {
     const [, module] = LOADED;
     const db = IS_SYNC ? new (module.DatabaseSync || module)(path) : new module.Database(path);
     return { db, exec: IS_SYNC ? async (sql) => db.exec(sql) : promisify(db.exec.bind(db)) };
+}
+
+/** Whether an error is of this class, with this text, and its cause is a FileError with this code. */
+function because(type, code, text = /./) {
+    return ({ constructor, message, cause }) => constructor === type && text.test(message)
+        && cause instanceof FileError && cause.code === code;
 }
 
 async function list(iterator) {
@@ -284,15 +290,15 @@ test("a take passes over a thousand tasks that are too late, and the next one go
 
 const REFUSED = [
     [RangeError, "payload has 2 values: expected one, as this home is a file", (q) => q.put("a", new Values("x", "y"))],
-    [FileError, "tw_put: id: expected text or a blob of 1 to 960 bytes", (q) => q.put("", "x")],
-    [FileError, "tw_put: id: expected text or a blob of 1 to 960 bytes", (q) => q.put("x".repeat(961), "x")],
-    [FileError, "id has 0 bytes: expected 1 to 1024", (q) => q.get("")],
-    [FileError, "id has 1025 bytes: expected 1 to 1024", (q) => q.purge("x".repeat(1025))],
-    [FileError, "tw_cancel: id: expected text or a blob of 1 to 1024 bytes",
+    [WrongArgument, "id: expected text or a blob of 1 to 960 bytes", (q) => q.put("", "x")],
+    [WrongArgument, "id: expected text or a blob of 1 to 960 bytes", (q) => q.put("x".repeat(961), "x")],
+    [WrongArgument, "id has 0 bytes: expected 1 to 1024", (q) => q.get("")],
+    [WrongArgument, "id has 1025 bytes: expected 1 to 1024", (q) => q.purge("x".repeat(1025))],
+    [WrongArgument, "id: expected text or a blob of 1 to 1024 bytes",
         (q) => q.cancel("b", "x".repeat(1025))],
-    [FileError, "tw_move: the task is dead", (q) => q.move("dead", { delay: 1 })],
+    [TaskIsDead, "the task is dead", (q) => q.move("dead", { delay: 1 })],
     [RangeError, "key is <Buffer ff>: expected UTF-8", (q, home) => new Queue(home, Buffer.from([255])).count()],
-    [FileError, "queue: expected UTF-8 text of 1 to 255 bytes", (q, home) => new Queue(home, "").put("a", "x")],
+    [WrongArgument, "queue: expected UTF-8 text of 1 to 255 bytes", (q, home) => new Queue(home, "").put("a", "x")],
     [TypeError, "TW.SEND: a file has no targets: put a task for workers, or send this one in a server with the module",
         (q) => q.send("target", "b", { x: 1 })],
     [Error, "TW.TOP: a file has no such statement", (q, home) => home.sendCommand(["TW.TOP", "work"])],
@@ -341,7 +347,7 @@ test("the arguments of a file and of connect()", async () => {
             return true;
         });
     }
-    await assert.rejects(open(join(FOLDER, "none", "tasks.db")), { code: "SQLITE_CANTOPEN" });
+    await assert.rejects(open(join(FOLDER, "none", "tasks.db")), because(TickwheelError, "SQLITE_CANTOPEN"));
 });
 
 // Others that use the file
@@ -365,8 +371,7 @@ test("changes wait for others that write, in their order, and the program goes o
 test("a change does not wait for ever", async () => {
     const { queue, path } = await fresh({}, { timeout: 0 }), db = await other(path);
     await db.do("BEGIN IMMEDIATE");
-    await assert.rejects(queue.put("a", "x"), (error) => error instanceof FileError && error.code === "SQLITE_BUSY"
-        && error.message === "database is locked");
+    await assert.rejects(queue.put("a", "x"), because(Unavailable, "SQLITE_BUSY", /^database is locked$/));
     await db.do("COMMIT");
     assert.equal(await queue.put("a", "x"), "a");
     await db.close();
@@ -567,9 +572,9 @@ const ENDS = {
 };
 const SAID = {
     raises: /^Error: no$/,
-    alone: /^FileError: no transaction is open on db: expected BEGIN IMMEDIATE before job.ackOn\(db\)$/,
+    alone: /^WrongArgument: no transaction is open on db: expected BEGIN IMMEDIATE before job.ackOn\(db\)$/,
     wrong: /^TypeError: db is 'shop.db': expected a connection of /,
-    elsewhere: /^FileError: the file has no tables of Tickwheel/,
+    elsewhere: /^TickwheelError: the file has no tables of Tickwheel/,
 };
 
 test("a job is acknowledged in a transaction of its handler", async () => {
@@ -676,7 +681,7 @@ for (const end of ["", "-wal", "-shm"]) {
             fs.renameSync(path + end, `${path}.old`);
             if (how === "replaced") fs.copyFileSync(`${path}.old`, path + end);
             for (const call of [() => queue.put("b", "x"), () => queue.get("a")]) {
-                await assert.rejects(call, (error) => error instanceof FileError && error.message.startsWith(said));
+                await assert.rejects(call, (error) => error instanceof TickwheelError && error.message.startsWith(said));
             }
             await ended;
             assert.equal(fs.existsSync(path + end), how === "replaced");
@@ -738,7 +743,7 @@ test("a log beside no file, or beside an empty one, is left alone", async () => 
     fs.renameSync(path, moved);
     for (const make of [() => {}, () => fs.writeFileSync(path, "")]) {
         make();
-        await assert.rejects(open(path), { code: "TW_EREPLACED", message: /-wal is the log of a file that is not/ });
+        await assert.rejects(open(path), because(TickwheelError, "TW_EREPLACED", /-wal is the log of a file that is/));
     }
     assert.equal(fs.statSync(path).size, 0);
     for (const end of ["-wal", "-shm"]) fs.renameSync(path + end, moved + end);
@@ -748,7 +753,7 @@ test("a log beside no file, or beside an empty one, is left alone", async () => 
 test("a file that moves while a change waits acknowledges nothing", async () => {
     const { queue, path } = await fresh(), db = await other(path);
     await db.do("BEGIN IMMEDIATE");
-    const put = assert.rejects(queue.put("a", "x"), { code: "TW_EREPLACED", message: /was removed while it was/ });
+    const put = assert.rejects(queue.put("a", "x"), because(TickwheelError, "TW_EREPLACED", /was removed while it was/));
     await queue.count();
     fs.renameSync(path, `${path}.old`);
     await db.do("COMMIT");
@@ -781,13 +786,12 @@ test("tables of another format are refused by each call", async () => {
     for (const id of ["a", "b"]) await queue.put(id, "x", { at: 1 });
     const [[, id, token]] = await take(home, 1), here = queue.on(mine);
     await db.do("UPDATE tw_meta SET format = 2");
-    const said = { code: "TW_EFORMAT", message: "format is 2: expected 1; the version that wrote it can read it" };
+    const said = because(WrongFormat, "TW_EFORMAT", /^format is 2: expected 1; the version that wrote it can read it$/);
     const calls = [queue, here].flatMap((q) => [() => q.put("a", "y"), () => q.move("b", { delay: 5 }),
         () => q.cancel("b"), () => q.get("a"), () => q.count(), () => q.next(), () => q.dead(),
         () => q.purgeAll(), () => q.replayAll()]);
-    for (const call of [...calls, () => home.sendCommand(["TW.ACK", "work", id, token]), () => open(path)]) {
-        await assert.rejects(async () => call(), said);
-    }
+    for (const call of [...calls, () => open(path)]) await assert.rejects(async () => call(), said);
+    await assert.rejects(home.sendCommand(["TW.ACK", "work", id, token]), { code: "TW_EFORMAT" });
     await db.do("UPDATE tw_meta SET format = 1");
     assert.deepEqual([await queue.count(), (await queue.get("a")).attempt, (await queue.get("b")).payload],
         [2, 1, ["x"]]);
@@ -836,13 +840,20 @@ test("a call that fails in the caller's transaction changes nothing, and the tra
     await exec("BEGIN");
     await mine.put("a", "x", { delay: FAR });
     const fail = async () => mine.cancel("a", "x".repeat(2000));
-    await assert.rejects(fail, { code: "SQLITE_CONSTRAINT", message: /^tw_cancel: id: expected/ });
+    await assert.rejects(fail, because(WrongArgument, "SQLITE_CONSTRAINT", /^id: expected/));
     await exec("COMMIT");
     assert.equal(await queue.count(), 1);
-    await assert.rejects(fail, FileError);
+    await assert.rejects(fail, WrongArgument);
     await exec("BEGIN"); // None is open.
     await exec("COMMIT");
     assert.equal(await queue.count(), 1);
+});
+
+test("a connection that may only read", async () => {
+    const { path } = await fresh(), { db, exec } = await ofCaller(path), mine = (await fresh()).queue.on(db);
+    await exec("PRAGMA query_only = on");
+    await assert.rejects(async () => mine.put("a", "x"), because(NoRights, "SQLITE_READONLY", /^attempt to write a re/));
+    assert.equal(await mine.count(), 0);
 });
 
 test("calls at the same time on a connection of the caller", async () => {
@@ -855,7 +866,7 @@ test("calls at the same time on a connection of the caller", async () => {
 test("a connection whose file has no tables", async () => {
     const { db } = await ofCaller(join(FOLDER, `empty${count++}.db`));
     const queue = IS_SYNC ? new SyncQueue(db, "q") : new Queue(db, "q");
-    await assert.rejects(async () => queue.put("a", "x"), /^FileError: the file has no tables of Tickwheel: connect/);
+    await assert.rejects(async () => queue.put("a", "x"), /^TickwheelError: the file has no tables of Tickwheel: connect/);
 });
 
 const ifSync = { skip: !IS_SYNC && "sqlite3 calls back" };
@@ -871,7 +882,7 @@ test("a driver that waits has done the work when the call returns", ifSync, asyn
         assert.throws(() => db.transaction(() => {
             mine.put("b", "x", { delay: FAR });
             mine.put("c".repeat(2000), "x");
-        })(), FileError);
+        })(), WrongArgument);
         assert.equal(await queue.count(), 1);
     }
 });

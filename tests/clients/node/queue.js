@@ -4,7 +4,7 @@
 const assert = require("assert");
 const test = require("node:test");
 const { createClient } = require("redis");
-const { Queue, Values } = require("tickwheel");
+const { NotAQueue, Queue, Values } = require("tickwheel");
 const { slotOf } = require("../../../clients/node/lib/slots");
 
 const FAR = 3600000, YEAR_2100 = new Date(4102444800000);
@@ -254,13 +254,13 @@ test("all dead tasks, page by page, while some of them are replayed", async () =
 test("the server's errors are those of the client", async () => {
     const queue = fresh();
     await client.set(queue.key, "a string");
-    await assert.rejects(queue.count(), /^Error: WRONGTYPE|WRONGTYPE/);
-    await assert.rejects(list(queue.allDead()), /WRONGTYPE/);
-    await assert.rejects(queue.stats(), /WRONGTYPE/);
+    await assert.rejects(queue.count(), /^NotAQueue: WRONGTYPE/);
+    await assert.rejects(list(queue.allDead()), /^NotAQueue: WRONGTYPE/);
+    await assert.rejects(queue.stats(), (error) => error instanceof NotAQueue && /^WRONGTYPE/.test(error.cause.message));
     const other = fresh();
     await kill(other, ["a"]);
-    await assert.rejects(other.move("a", { delay: 0 }), /expected a replay/);
-    await assert.rejects(other.dead({ after: "b" }), /AFTER is 'b'/);
+    await assert.rejects(other.move("a", { delay: 0 }), /^TaskIsDead: the task is dead: expected a replay/);
+    await assert.rejects(other.dead({ after: "b" }), /^WrongArgument: AFTER is 'b'/);
 });
 
 test("hash slots are those of a cluster", () => {

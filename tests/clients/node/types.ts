@@ -2,7 +2,8 @@
 // The types of clients/node. A line behind @ts-expect-error must be an error. test_node.py lets tsc read this
 // file.
 import tickwheel, { Queue, SyncQueue, Values, Worker, File, FileError, Retry, Dead, EffectError, WorkerError,
-    NotYours, ReplyLost, connect, sentinelPrimary } from "tickwheel";
+    NotYours, ReplyLost, TickwheelError, TaskIsDead, WrongArgument, NotAQueue, NoRights, WrongFormat, Unavailable,
+    Full, Elsewhere, connect, sentinelPrimary } from "tickwheel";
 import type { Counts, DeadTask, Job, Row, Stats, Task, Words } from "tickwheel";
 
 declare const client: {
@@ -146,4 +147,20 @@ async function files() {
     return [id, later, first, other, numbers, waiting, tasks, known, wrong, (error: FileError) => error.code];
 }
 
-export { queues, workers, files };
+async function errors(error: TickwheelError) {
+    const all: (new () => TickwheelError)[] = [TaskIsDead, WrongArgument, NotAQueue, NoRights, WrongFormat, Unavailable];
+    const some: (new () => Unavailable)[] = [Full, Elsewhere], others: TickwheelError[] = [new WorkerError(),
+        new EffectError(), new NotYours("q", "a")];
+    try {
+        await new Queue(client, "s").move("a", { delay: 5 });
+    } catch (thrown) {
+        if (thrown instanceof TaskIsDead) return thrown.message;
+        if (thrown instanceof Full) return thrown.cause;
+        if (thrown instanceof Unavailable) return thrown.stack;
+    }
+    if (error instanceof TaskIsDead) return error.message;
+    if (error instanceof Full) return error.cause;
+    return [all, some, others, error.name];
+}
+
+export { queues, workers, files, errors };
