@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The package of clients/node as a home (node_homes.py). A line that comes in is a call in JSON,
-// [NAME, ARGUMENT...], and the line that goes out is its reply, {"value": ...} or {"error": TEXT}. Times are
-// Unix ms.
+// [NAME, ARGUMENT...], and the line that goes out is its reply, {"value": ...}, or {"error": TEXT, "kind": CLASS}.
+// Times are Unix ms.
 "use strict";
 const readline = require("readline");
-const { Back, Dead, Queue, Retry, connect } = require("../../clients/node");
+const { Back, Dead, FileError, Queue, Retry, connect } = require("../../clients/node");
 const { Attempt } = require("../../clients/node/lib/attempt");
 const drivers = require("../../clients/node/lib/drivers");
 const { OneFile } = require("../../clients/node/lib/filelink");
+const { translated } = require("../../clients/node/lib/refusals");
 const { RAW } = require("../../clients/node/lib/replies");
 const { command, one, transaction } = require("../../clients/node/lib/statements");
 const time = require("../../clients/node/lib/time");
@@ -90,6 +91,10 @@ const CALLS = {
         link = isFile ? await new OneFile(client).find() : client;
     },
     close: () => client.close(),
+    /** What becomes of the error of a driver with this text. */
+    says(home, text) {
+        throw translated(home === "redis" ? new Error(text) : new FileError(text, "SQLITE_CONSTRAINT"));
+    },
     /** A method of the queue. */
     call(key, name, ...args) {
         const queue = new Queue(client, key);
@@ -134,7 +139,7 @@ async function reply(line) {
     try {
         return { value: await CALLS[name](...args) };
     } catch (error) {
-        return { error: error.message };
+        return { error: error.message, kind: error.constructor.name };
     }
 }
 

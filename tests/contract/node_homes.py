@@ -24,6 +24,14 @@ SKIPPED = 77  # for ctest
 Row = collections.namedtuple("Row", "id due next")  # of a look, a tuple as in Python
 
 
+class NodeError(ValueError):
+    """An error of the program. `kind` is the name of its class."""
+
+    def __init__(self, text, kind):
+        super().__init__(text)
+        self.kind = kind
+
+
 class Program:
     """node_home.js. `package` is the driver that it needs."""
 
@@ -51,7 +59,7 @@ class Program:
             raise SystemExit(f"{PROGRAM.name} has ended with {self.process.wait(PATIENCE)}")
         reply = json.loads(line, object_hook=named)
         if hasattr(reply, "error"):
-            raise ValueError(reply.error.removeprefix("ERR "))
+            raise NodeError(reply.error.removeprefix("ERR "), reply.kind)
         return getattr(reply, "value", None)
 
     def end(self):
