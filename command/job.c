@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +23,16 @@
 extern char **environ;
 
 enum {
-    TEXT_MAX = 100000 /* bytes of a text in the environment; Linux refuses a variable of 128 KiB */
+    TEXT_MAX = 100000, /* bytes of a text in the environment; Linux refuses a variable of 128 KiB */
+    NUMBER = 24,       /* a number as text, terminated */
+    PART = 4096        /* bytes of the standard input that are written together */
 };
 
 static const uint64_t MS_NS = 1000000;
 
 /* The variables of a task. */
 enum variable { ID, PAYLOAD, DUE, LATE_US, MISSED_PERIODS, QUEUE, ATTEMPT, TOKEN, VARIABLES };
+static const char PREFIX[] = "TICKWHEEL_"; /* of all of them */
 static const char *const NAMES[VARIABLES] = {
     [ID] = "TICKWHEEL_ID=",       [PAYLOAD] = "TICKWHEEL_PAYLOAD=",
     [DUE] = "TICKWHEEL_DUE=",     [LATE_US] = "TICKWHEEL_LATE_US=",
@@ -39,53 +41,74 @@ static const char *const NAMES[VARIABLES] = {
 
 /* ---- the environment ------------------------------------------------------------------------------------- */
 
-/* The variables that are added, each NULL if it is not set. */
-struct added {
-    char *text[VARIABLES];
-    bool lost; /* there was no memory */
+/* The environment of a command, in one allocation: the pointers, and behind them the task's variables. */
+struct environment {
+    char **all;
+    size_t count;
+    char *end; /* of the variables so far */
 };
 
-static void set(struct added *added, enum variable variable, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void set(struct added *added, enum variable variable, const char *format, ...)
+/* Whether a variable can hold bytes. Others are on the standard input only. */
+static bool fits(struct tw_bytes bytes)
 {
-    char *value = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    bool good = vasprintf(&value, format, arguments) >= 0;
-    va_end(arguments);
-    good = good && asprintf(&added->text[variable], "%s%s", NAMES[variable], value) >= 0;
-    if (!good)
-        added->text[variable] = NULL;
-    added->lost |= !good;
-    free(value);
+    return bytes.size <= TEXT_MAX && memchr(bytes.data, '\0', bytes.size) == NULL;
 }
 
-/* Sets a variable to bytes. Bytes that no variable can hold are on the standard input only. */
-static void set_bytes(struct added *added, enum variable variable, struct tw_bytes bytes)
+static void add(struct environment *to, struct tw_bytes bytes)
 {
-    if (bytes.size <= TEXT_MAX && memchr(bytes.data, '\0', bytes.size) == NULL)
-        set(added, variable, "%.*s", (int)bytes.size, (const char *)bytes.data);
+    memcpy(to->end, bytes.data, bytes.size);
+    to->end += bytes.size;
 }
 
-static void set_variables(const struct job *job, struct added *added)
+static void set(struct environment *to, enum variable variable, struct tw_bytes value)
 {
-    *added = (struct added){.lost = false};
-    set_bytes(added, ID, job->id);
-    set_bytes(added, PAYLOAD, job->payload);
-    set(added, DUE, "%s", job->due);
+    if (!fits(value))
+        return;
+    to->all[to->count++] = to->end;
+    add(to, tw_text(NAMES[variable]));
+    add(to, value);
+    *to->end++ = '\0';
+}
+
+static void set_number(struct environment *to, enum variable variable, uint64_t number)
+{
+    char text[NUMBER];
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    set(to, variable, tw_text(text));
+}
+
+static void set_variables(const struct job *job, struct environment *to)
+{
+    set(to, ID, job->id);
+    set(to, PAYLOAD, job->payload);
+    set(to, DUE, tw_text(job->due));
     if (job->late_us != TW_NEVER)
-        set(added, LATE_US, "%" PRIu64, job->late_us);
-    set(added, MISSED_PERIODS, "%" PRIu64, job->missed_periods);
+        set_number(to, LATE_US, job->late_us);
+    set_number(to, MISSED_PERIODS, job->missed_periods);
     if (job->queue == NULL)
         return;
-    set(added, QUEUE, "%s", job->queue);
-    set(added, ATTEMPT, "%" PRIu64, job->attempt);
-    set_bytes(added, TOKEN, job->token);
+    set(to, QUEUE, tw_text(job->queue));
+    set_number(to, ATTEMPT, job->attempt);
+    set(to, TOKEN, job->token);
+}
+
+/* Returns the most bytes that the task's variables take. */
+static size_t room_for(const struct job *job)
+{
+    const struct tw_bytes text[] = {job->id, job->payload, job->token, tw_text(job->due),
+                                    tw_text(job->queue != NULL ? job->queue : "")};
+    size_t room = 0;
+    for (int i = 0; i < VARIABLES; i++)
+        room += strlen(NAMES[i]) + NUMBER;
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        room += text[i].size <= TEXT_MAX ? text[i].size : 0;
+    return room;
 }
 
 static bool is_of_a_task(const char *variable)
 {
+    if (!text_begins(variable, PREFIX))
+        return false;
     for (int i = 0; i < VARIABLES; i++)
         if (text_begins(variable, NAMES[i]))
             return true;
@@ -94,34 +117,68 @@ static bool is_of_a_task(const char *variable)
 
 /* Makes the environment: the task's variables, then ours without the variables of a task, which a task with a
  * long text, for example, does not set. Returns NULL if there is no memory. */
-static char **environment_of(const struct added *added)
+static char **environment_of(const struct job *job)
 {
-    size_t count = 0, at = 0;
-    while (environ[count] != NULL)
-        count++;
-    char **all = added->lost ? NULL : malloc((count + VARIABLES + 1) * sizeof *all);
+    size_t ours = 0;
+    while (environ[ours] != NULL)
+        ours++;
+    size_t pointers = (ours + VARIABLES + 1) * sizeof(char *);
+    char **all = malloc(pointers + room_for(job));
     if (all == NULL)
         return NULL;
-    for (int i = 0; i < VARIABLES; i++)
-        if (added->text[i] != NULL)
-            all[at++] = added->text[i];
-    for (size_t i = 0; i < count; i++)
+    struct environment to = {.all = all, .end = (char *)all + pointers};
+    set_variables(job, &to);
+    for (size_t i = 0; i < ours; i++)
         if (!is_of_a_task(environ[i]))
-            all[at++] = environ[i];
-    all[at] = NULL;
+            all[to.count++] = environ[i];
+    all[to.count] = NULL;
     return all;
 }
 
-/* ---- the process ----------------------------------------------------------------------------------------- */
+/* ---- the standard input ---------------------------------------------------------------------------------- */
+
+/* Bytes that are written together. */
+struct input {
+    int fd;
+    bool good; /* no write has failed */
+    size_t size;
+    char bytes[PART];
+};
+
+static void flush(struct input *input)
+{
+    input->good = input->good && output_bytes(input->fd, (struct tw_bytes){input->bytes, input->size});
+    input->size = 0;
+}
+
+static void write_text(struct input *input, struct tw_bytes text)
+{
+    if (text.size > PART - input->size)
+        flush(input);
+    if (text.size > PART) {
+        input->good = input->good && output_bytes(input->fd, text);
+        return;
+    }
+    memcpy(input->bytes + input->size, text.data, text.size);
+    input->size += text.size;
+}
 
 static bool write_lines(int fd, const struct job *job)
 {
-    const struct tw_bytes blank = tw_text(job->payload.size > 0 ? " " : ""), end = tw_text("\n");
-    bool good = output_bytes(fd, job->id) && output_bytes(fd, blank) && output_bytes(fd, job->payload) &&
-                output_bytes(fd, end);
-    for (size_t i = 0; i < job->more_count && good; i++)
-        good = output_bytes(fd, job->more[i]) && output_bytes(fd, end);
-    return good;
+    struct input input;
+    input.fd = fd;
+    input.good = true;
+    input.size = 0;
+    write_text(&input, job->id);
+    write_text(&input, tw_text(job->payload.size > 0 ? " " : ""));
+    write_text(&input, job->payload);
+    write_text(&input, tw_text("\n"));
+    for (size_t i = 0; i < job->more_count; i++) {
+        write_text(&input, job->more[i]);
+        write_text(&input, tw_text("\n"));
+    }
+    flush(&input);
+    return input.good;
 }
 
 /* Puts the lines into a file without a name. With a pipe, a command that does not read would block the
@@ -138,6 +195,8 @@ static int input_file(const struct job *job)
     errno = saved;
     return -1;
 }
+
+/* ---- the process ----------------------------------------------------------------------------------------- */
 
 /* The signals that a command gets with their usual effect. It is in the background of a terminal, and that must
  * not stop it when it prints there (`stty tostop`): as screen.c does, it ignores SIGTTOU then. */
@@ -178,16 +237,12 @@ static int spawn(const struct job *job, char **environment, int input, pid_t *ch
 
 int job_start(const struct job *job, pid_t *child)
 {
-    struct added added;
-    set_variables(job, &added);
-    char **environment = environment_of(&added);
+    char **environment = environment_of(job);
     int input = input_file(job), error = environment == NULL ? ENOMEM : input < 0 ? errno : 0;
     if (error == 0)
         error = spawn(job, environment, input, child);
     if (input >= 0)
         close(input);
-    for (int i = 0; i < VARIABLES; i++)
-        free(added.text[i]);
     free(environment);
     return error;
 }

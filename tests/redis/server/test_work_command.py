@@ -204,11 +204,13 @@ def test_the_command_has_the_task(place, work):
     """In its environment and on its standard input."""
     place.put("order:42", "notify ann\tand bob")
     names = "ATTEMPT|DUE|ID|MISSED_PERIODS|PAYLOAD|QUEUE|TOKEN"
-    one = work(place, f"env | grep -E '_({names})=' | sort; cat; echo '*'")
+    ours = {"TICKWHEEL_ID": "of another", "TICKWHEEL_": "ours", "TICKWHEEL_IDS": "ours too"}
+    one = work(place, f"env | grep -E '_({names}|IDS)?=' | grep TICKWHEEL_ | sort; cat; echo '*'",
+               env={**os.environ, **ours})
     one.waits_for(r"^\*$")
     due = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-    assert re.fullmatch(rf"TICKWHEEL_ATTEMPT=1\nTICKWHEEL_DUE={due}\nTICKWHEEL_ID=order:42\n"
-                        r"TICKWHEEL_MISSED_PERIODS=0\n"
+    assert re.fullmatch(rf"TICKWHEEL_=ours\nTICKWHEEL_ATTEMPT=1\nTICKWHEEL_DUE={due}\n"
+                        r"TICKWHEEL_ID=order:42\nTICKWHEEL_IDS=ours too\nTICKWHEEL_MISSED_PERIODS=0\n"
                         r"TICKWHEEL_PAYLOAD=notify ann\tand bob\nTICKWHEEL_QUEUE=q\n"
                         r"TICKWHEEL_TOKEN=[0-9a-f]{16}\n"
                         r"order:42 notify ann\tand bob\n\*\n", one.printed()), one.printed()
@@ -545,6 +547,40 @@ def test_values_are_lines_of_the_standard_input(shared, tmp_path, work):
     wait_until(lambda: not place.r.exists("q"))
     one.stop()
     assert one.out.read_bytes() == b"a one\n\n\x00\xff\nfour\n<one>\n"
+
+
+def test_values_of_each_size(shared, tmp_path, work):
+    """A part of 4 KiB is written at once. These values end within it, at its end, behind it and far behind."""
+    place = AtServer(shared, tmp_path)
+    inputs = {f"k{i}": values for i, values in enumerate(
+        [[size] for size in (4091, 4092, 4093, 4094, 4095, 4096, 4097)] +
+        [[4000, 90, 4096, 0, 4097, 7], [1, 100001, 1, 4092], [0] * 5000])}
+    for name, sizes in inputs.items():
+        values = [name[-1] * size for size in sizes]
+        place.r.execute_command("TW.PUT", "q", name, "IN", 0, "PAYLOAD", *values)
+    one = work(place, "cat > $TICKWHEEL_ID.input")
+    wait_until(lambda: not place.r.exists("q"))
+    assert one.stop() == [len(inputs), 0, 0, 0, 0]
+    for name, sizes in inputs.items():
+        lines = "".join(f"{name[-1] * size}\n" for size in sizes)
+        given = (one.out.parent / f"{name}.input").read_text(encoding="ascii")
+        assert given == name + " " * (sizes[0] > 0) + lines, (name, sizes)
+
+
+def test_a_short_input_is_one_write(shared, tmp_path, work):
+    """The kernel counts the writes to files, and not those to connections."""
+    place = AtServer(shared, tmp_path)
+    one = work(place, ":")
+    one.waits_for("ready", said=True)
+
+    def writes():
+        text = pathlib.Path(f"/proc/{one.process.pid}/io").read_text(encoding="ascii")
+        return int(re.search(r"^syscw: (\d+)$", text, re.MULTILINE)[1])
+    before = writes()
+    place.r.execute_command("TW.PUT", "q", "a", "IN", 0, "PAYLOAD", *["value"] * 50)
+    gone(place, "a")
+    assert writes() == before + 1
+    assert one.stop() == [1, 0, 0, 0, 0]
 
 
 def test_a_unix_socket_a_user_and_a_database(fleet, tmp_path, work):
