@@ -27,11 +27,17 @@ static void keep_tail(struct child *child, struct tw_bytes bytes)
         child->tail[child->errors++ % CHILD_TAIL] = text[i];
 }
 
+static void shut_end(int *end)
+{
+    if (*end >= 0)
+        close(*end);
+    *end = -1;
+}
+
 static void shut(struct child *child, int which)
 {
-    if (child->pipe[which] >= 0)
-        close(child->pipe[which]);
-    child->pipe[which] = -1;
+    shut_end(&child->pipe[which]);
+    shut_end(&child->writer[which]);
 }
 
 /* Where an output goes on to. */
@@ -71,8 +77,9 @@ static bool pass_part(struct child *child, int which)
 /* Whether the rest of a part is left, or an output that has not ended has more bytes. */
 static bool has_more(const struct child *child, int which)
 {
-    struct pollfd there = {.fd = child->pipe[which], .events = POLLIN}; /* -1: never ready */
-    return child->part[which].size > 0 || (poll(&there, 1, 0) > 0 && (there.revents & POLLIN) != 0);
+    struct pollfd there = {.fd = child->pipe[which], .events = POLLIN};
+    return child->part[which].size > 0 ||
+           (there.fd >= 0 && poll(&there, 1, 0) > 0 && (there.revents & POLLIN) != 0);
 }
 
 /* Passes on the parts that are there. Returns false if some are left, because our own output has no room. */
@@ -84,22 +91,22 @@ static bool pass_all(struct child *child, int which)
     return child->part[which].size == 0;
 }
 
-/* The descriptor for which an output waits: our own while a part of it is left, or ours has no room. -1:
+/* The descriptor for which an output waits: our own while a part of it is left, or ours has no `room`. -1:
  * none. */
-static struct pollfd awaited(const struct child *child, int which)
+static struct pollfd awaited(const struct child *child, int which, bool room)
 {
-    if (child->part[which].size > 0 || (child->pipe[which] >= 0 && !screen_has_room(ours(which))))
+    if (child->part[which].size > 0 || (child->pipe[which] >= 0 && !room))
         return (struct pollfd){.fd = ours(which), .events = POLLOUT};
     return (struct pollfd){.fd = child->pipe[which], .events = POLLIN};
 }
 
-size_t child_watch(struct child *child, struct pollfd *fds)
+size_t child_watch(struct child *child, const bool room[2], struct pollfd *fds)
 {
     size_t count = 0;
     for (int which = OUTPUT; which <= ERRORS && child->process != 0; which++) {
         if (child->part[which].size > 0 && screen_has_room(ours(which)))
             pass_part(child, which);
-        fds[count] = awaited(child, which);
+        fds[count] = awaited(child, which, room[which]);
         count += fds[count].fd >= 0;
     }
     return count;
@@ -115,39 +122,33 @@ void child_pass(struct child *child, int fd)
 /* ---- the process ----------------------------------------------------------------------------------------- */
 
 /* Makes a pipe for an output. We do not wait for its bytes; the command's own end waits as usual. */
-static bool open_pipe(struct child *child, int which, int *writer)
+static bool open_pipe(struct child *child, int which)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     child->pipe[which] = ends[0];
-    *writer = ends[1];
+    child->writer[which] = ends[1];
     return true;
 }
 
-static void close_writers(const struct job *job)
-{
-    if (job->output > 0)
-        close(job->output);
-    if (job->errors > 0)
-        close(job->errors);
-}
-
-int child_start(struct child *child, struct job *job, bool output)
+int child_start(struct child *child, struct job *job, bool output, bool hold)
 {
     child->errors = 0;
     child->part[OUTPUT].size = child->part[ERRORS].size = 0;
-    child->pipe[OUTPUT] = child->pipe[ERRORS] = -1;
-    job->output = job->errors = 0;
-    bool good = open_pipe(child, ERRORS, &job->errors) && (!output || open_pipe(child, OUTPUT, &job->output));
+    child->pipe[OUTPUT] = child->pipe[ERRORS] = child->writer[OUTPUT] = child->writer[ERRORS] = -1;
+    bool good = open_pipe(child, ERRORS) && (!output || open_pipe(child, OUTPUT));
+    job->output = output ? child->writer[OUTPUT] : 0;
+    job->errors = child->writer[ERRORS];
     int error = good ? job_start(job, &child->process) : errno;
-    close_writers(job);
-    if (error == 0)
-        return 0;
-    shut(child, OUTPUT);
-    shut(child, ERRORS);
-    child->process = 0;
+    for (int which = OUTPUT; which <= ERRORS; which++)
+        if (error != 0)
+            shut(child, which);
+        else if (!hold)
+            shut_end(&child->writer[which]);
+    if (error != 0)
+        child->process = 0;
     return error;
 }
 

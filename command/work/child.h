@@ -25,20 +25,23 @@ struct child_part {
 struct child {
     pid_t process; /* 0: none */
     int pipe[2];   /* the ends that we read of its standard output and its standard error; -1: none */
+    int writer[2]; /* the ends that the command writes to, while we hold them too; -1: we do not */
     struct child_part part[2];
     char tail[CHILD_TAIL];
     uint64_t
         errors; /* bytes of its standard error so far; the last CHILD_TAIL of them are in the ring `tail` */
 };
 
-/* Starts a command. `output`: its standard output comes by a pipe too; else it is our own. Returns 0 or an
- * errno. */
-int child_start(struct child *child, struct job *job, bool output);
+/* Starts a command. `output`: its standard output comes by a pipe too; else it is our own. `hold`: we hold the
+ * ends of the pipes open that the command writes to, until it has ended. That takes a descriptor for each pipe,
+ * and saves a wake-up: else the pipe hangs up just before SIGCHLD comes. Returns 0 or an errno. */
+int child_start(struct child *child, struct job *job, bool output, bool hold);
 
 /* Passes on a part that is left, and adds the descriptors to watch. While our own output has no room, that one,
- * and not the command's pipe: then the command waits as if it wrote there itself, and we do not. Returns their
- * number, at most CHILD_WATCHES. */
-size_t child_watch(struct child *child, struct pollfd *fds);
+ * and not the command's pipe: then the command waits as if it wrote there itself, and we do not. `room`: had
+ * our standard output and our standard error room when this round began? Returns their number, at most
+ * CHILD_WATCHES. */
+size_t child_watch(struct child *child, const bool room[2], struct pollfd *fds);
 
 /* Passes on the outputs that have arrived at a descriptor, if it belongs to this command. */
 void child_pass(struct child *child, int fd);

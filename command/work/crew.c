@@ -8,6 +8,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { OTHERS = 64 }; /* descriptors for all else */
 
 struct place {
     struct crew *crew;
@@ -22,6 +26,7 @@ struct crew {
     struct timers *timers;
     int signal; /* the last one that all commands have got, after which they are given up; 0: none */
     bool waits; /* some outputs of commands that have ended, for a reader of ours */
+    bool holds; /* the ends of the pipes that the commands write to (child.h) */
     size_t running;
     size_t turn; /* the command whose output comes first in this round: a slow terminal takes that of one */
     char error[TW__TASK_ERROR_MAX + 1];
@@ -83,7 +88,7 @@ int crew_start(struct crew *crew, struct taken *taken)
     char due[TIME_SIZE];
     struct place *place = free_place(crew);
     struct job job = job_of(crew, taken, due);
-    int error = child_start(&place->child, &job, crew->options.output);
+    int error = child_start(&place->child, &job, crew->options.output, crew->holds);
     if (error != 0)
         return error;
     place->taken = taken;
@@ -155,11 +160,13 @@ void crew_give_up(struct crew *crew, int number)
 
 size_t crew_watch(struct crew *crew, struct pollfd *fds)
 {
-    size_t count = 0;
     screen_next_round();
+    const bool room[] = {crew->options.output && screen_has_room(STDOUT_FILENO),
+                         screen_has_room(STDERR_FILENO)};
+    size_t count = 0;
     crew->turn++;
     for (size_t i = 0; i < crew->options.jobs; i++)
-        count += child_watch(&crew->place[(crew->turn + i) % crew->options.jobs].child, fds + count);
+        count += child_watch(&crew->place[(crew->turn + i) % crew->options.jobs].child, room, fds + count);
     return count;
 }
 
@@ -184,6 +191,15 @@ size_t crew_running(const struct crew *crew)
     return crew->running;
 }
 
+/* Whether all commands can run at once while we hold both ends of each pipe. A process may have few
+ * descriptors, and more commands are worth more than fewer wake-ups. */
+static bool can_hold(const struct crew_options *options)
+{
+    struct rlimit most;
+    size_t pipes = options->jobs * (options->output ? 2 : 1);
+    return getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur >= OTHERS + 2 * pipes;
+}
+
 struct crew *crew_new(const struct crew_options *options, struct timers *timers)
 {
     struct crew *crew = calloc(1, sizeof *crew + options->jobs * sizeof crew->place[0]);
@@ -191,6 +207,7 @@ struct crew *crew_new(const struct crew_options *options, struct timers *timers)
         return NULL;
     crew->options = *options;
     crew->timers = timers;
+    crew->holds = can_hold(options);
     for (size_t i = 0; i < options->jobs; i++) {
         crew->place[i].crew = crew;
         crew->place[i].beat = (struct timer){.fire = beat, .arg = &crew->place[i]};

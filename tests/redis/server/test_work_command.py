@@ -368,6 +368,27 @@ def test_so_many_at_once_and_no_more(place, work):
     assert one.stop() == [3, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("most,ends", [(112, 2), (111, 1), (40, 1)])
+def test_few_descriptors_are_no_limit_of_the_commands(shared, tmp_path, work, most, ends):
+    """The worker holds both ends of the pipes, 64 other descriptors at least being left, as the end that a
+    command writes to would else wake it before SIGCHLD does. With fewer descriptors it holds one, and has all
+    commands run at once."""
+    place = AtServer(shared, tmp_path)
+    os.mkfifo(tmp_path / "go")
+    with open(tmp_path / "go", "r+b", buffering=0) as gate:
+        one = work(place, f"echo begun; read line < {tmp_path}/go", "--jobs", 24,
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
+        for i in range(24):
+            place.put(f"k{i}")
+        wait_until(lambda: one.printed() == "begun\n" * 24, message=one.said)
+        folder = f"/proc/{one.process.pid}/fd"
+        found = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)]
+        assert sum(name.startswith("pipe:") for name in found) == 24 * ends
+        gate.write(b"go\n" * 24)
+        wait_until(lambda: not place.r.exists("q"))
+    assert one.stop() == [24, 0, 0, 0, 0]
+
+
 def test_a_command_that_takes_five_leases(clock, server, tmp_path, work):
     """The clock of the server goes on only when the worker has touched its lease since. So no lease runs out,
     and none begins anew after a step of the clock, which would hide that."""
