@@ -189,10 +189,13 @@ def spawn_us(setup):
 
 
 def commands_round(setup, round_):
+    """The commands have their core to themselves: what looks at the server is on the server's core."""
     Progress.say(f"round {round_}: tickwheel work --exec true")
+    os.sched_setaffinity(0, {SERVER_CORE})
     alone = spawn_us(setup) if round_ % 2 else None
     us, server_us, worker_us = work_us(setup)
     alone = alone or spawn_us(setup)
+    os.sched_setaffinity(0, {CLIENT_CORE})
     count, jobs = setup.commands, setup.command_jobs
     setup.report(round_, count, "tickwheel", "exec", jobs, wall_us=us / count, ratio=us / alone[0],
                  server_us=server_us / count, client_us=worker_us / count)
