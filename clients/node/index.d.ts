@@ -363,8 +363,8 @@ export interface Job<P extends string | Buffer = string> {
     /** Further periods for which the call stands; the same in each attempt. */
     readonly missedPeriods: number;
     readonly token: string;
-    /** Aborted when the task is not yours any more (its reason is a NotYours), or when the worker ends (a
-     * GivenUp). */
+    /** Aborted when the task is not yours any more (its reason is a NotYours), when its time limit is over (a
+     * TimeoutError), or when the worker ends (a GivenUp). */
     readonly signal: AbortSignal;
     readonly notYours: boolean;
     readonly givenUp: boolean;
@@ -426,8 +426,9 @@ export class Worker<B extends boolean = false> extends EventEmitter {
     constructor(client: Source | File | Primary | (() => Source | Promise<Source>), options?: WorkerOptions<B>);
     readonly name: string;
     readonly counts: Counts;
-    /** With `jobs` the queue has so many places of its own, besides those of the worker. */
-    task(queue: string, handler: (job: Job<Payload<B>>) => unknown, options?: { jobs?: number }): this;
+    /** With `jobs` the queue has so many places of its own, besides those of the worker. An attempt that takes longer
+     * than `timeout` ms, 1 to 2147483647, has failed; its handler, which nobody can end, sees job.signal. */
+    task(queue: string, handler: (job: Job<Payload<B>>) => unknown, options?: { jobs?: number; timeout?: number }): this;
     /** Works until stop(), giveUp() or a signal. Rejects with a WorkerError that says what to do, when
      * the handlers that run have ended. */
     run(options?: { signals?: readonly NodeJS.Signals[] }): Promise<Counts>;
@@ -519,6 +520,9 @@ export class ReplyLost extends NotYours {}
 /** The script of ackThen() has failed. The job is done all the same, since its acknowledgement came first, and so
  * are the changes that the script made before. */
 export class EffectError extends TickwheelError {}
+
+/** The reason of job.signal when the time limit of the attempt is over. The attempt has failed by it. */
+export class TimeoutError extends Error {}
 
 /** The reason of job.signal when the worker ends. */
 export class GivenUp extends Error {}

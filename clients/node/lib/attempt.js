@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, GivenUp, errorText } = require("./errors");
+const { Retry, Back, Dead, NotYours, ReplyLost, EffectError, TimeoutError, GivenUp, errorText } = require("./errors");
 const effect = require("./effect");
 const { Job } = require("./job");
 const { translated } = require("./refusals");
@@ -41,6 +41,7 @@ class Attempt {
     #done = false; // It has done so.
     #within = false; // It has acknowledged its job in a transaction, which may be open, or was rolled back.
     #ended = false; // The handler has returned, or nobody waits for it any more.
+    #expiry = null; // a promise of the end of the attempt, whose time limit is over
     #abandoned = new Promise((resolve) => {
         this.#abandon = resolve;
     });
@@ -52,13 +53,22 @@ class Attempt {
             { ackThen: (...args) => this.#ackThen(...args), ackOn: (db) => this.#ackOn(db) });
     }
 
-    /** Returns the name of the count to which the attempt belongs: done, failed, died, back or notYours. */
-    async run(handler) {
-        const { job } = this;
-        if (this.#crew.stopping.aborted) return this.#giveBack();
-        this.#crew.emit("begin", job);
-        const outcome = await this.#work(handler);
+    /** Makes the attempt, and returns when its handler has ended and the result is known. `limit`: ms, or undefined. */
+    async run(handler, limit) {
+        if (this.#crew.stopping.aborted) return this.#count(this.#giveBack());
+        this.#crew.emit("begin", this.job);
+        const outcome = await this.#work(handler, limit);
         this.#ended = true;
+        return this.#expiry || this.#count(this.#end(outcome));
+    }
+
+    /** Counts the attempt by its result: done, failed, died, back or notYours. */
+    async #count(result) {
+        this.#crew.counted(await result);
+    }
+
+    async #end(outcome) {
+        const { job } = this;
         if (this.#acking) await this.#acking.catch(() => {});
         if (this.#within) await this.#findOut();
         if (this.#done) return this.#afterwards(outcome);
@@ -69,10 +79,11 @@ class Attempt {
     }
 
     /** Calls the handler, and keeps the lease meanwhile. Returns { error } if the handler failed, else {}. */
-    async #work(handler) {
+    async #work(handler, limit) {
         const work = new AbortController(), end = () => work.abort();
         this.#crew.over.addEventListener("abort", end);
         this.#beat(work.signal).catch(this.#crew.fail);
+        if (limit !== undefined) this.#expire(limit, work).catch(this.#crew.fail);
         const outcome = await Promise.race([tried(handler, this.job), this.#abandoned]);
         this.#crew.over.removeEventListener("abort", end);
         end();
@@ -107,6 +118,21 @@ class Attempt {
         }
     }
 
+    /** Waits for the end of the time limit, and then fails the attempt, unless its work has ended before. The handler
+     * is told so, and keeps its place. While it acknowledges its job itself, the limit rests. */
+    async #expire(limit, work) {
+        const { signal } = this.job;
+        await sleep(limit, work.signal);
+        while (this.#acking && !this.#done && !signal.aborted) await this.#acking.catch(() => {});
+        if (this.#within) await this.#findOut();
+        if (work.signal.aborted || this.#done || signal.aborted) return;
+        const error = new TimeoutError(limit);
+        work.abort();
+        this.#expiry = this.#count(this.#fail(error));
+        this.job.end(error);
+        await this.#expiry;
+    }
+
     #touch(until) {
         return this.#loop.tell(["TW.TOUCH", ...this.job.names, "LEASE", String(this.#crew.settings.lease)], until);
     }
@@ -129,7 +155,7 @@ class Attempt {
 
     #checkMine() {
         const { queue, id, notYours } = this.job;
-        if (notYours || this.#ended) throw new NotYours(queue, id);
+        if (notYours || this.#ended || this.#expiry) throw new NotYours(queue, id);
     }
 
     #twice(method) {
@@ -160,9 +186,13 @@ class Attempt {
      * open this waits. If it was rolled back, the lease begins anew. */
     async #findOut() {
         const told = await this.#touch(this.#crew.over);
-        if (!told || told.reply !== null) return;
+        if (told && told.reply === null && !this.#done) this.#acked();
+    }
+
+    #acked() {
         this.#done = true;
         this.#crew.emit("done", this.job);
+        return "done";
     }
 
     /** Sends the command until the server has answered, or the worker gives up. */
@@ -176,12 +206,8 @@ class Attempt {
             throw translated(error.cause || error);
         }
         const [state, reply = null] = told ? told.reply : [0];
-        if (told && (state !== 0 || told.again)) {
-            this.#done = true;
-            this.#crew.emit("done", this.job);
-        } else {
-            this.#letGo();
-        }
+        if (told && (state !== 0 || told.again)) this.#acked();
+        else this.#letGo();
         if (state === 0) throw told && !told.again ? new NotYours(queue, id) : new ReplyLost(queue, id);
         if (state === 2) throw new EffectError(text(reply));
         return effect.plain(reply, this.#crew.settings.buffers);
@@ -207,13 +233,13 @@ class Attempt {
 
     async #acknowledge() {
         const told = await this.#tell("TW.ACK");
-        if (!told || (told.reply === 0 && !told.again)) return this.#letGo();
-        this.#crew.emit("done", this.job);
-        return "done";
+        return !told || (told.reply === 0 && !told.again) ? this.#letGo() : this.#acked();
     }
 
+    /** An acknowledgement of the handler may come just before the end of its time limit. */
     async #fail(error) {
         const told = await this.#tell("TW.NACK", ...failure(error));
+        if (told && told.reply === null && this.#expiry && this.#within) return this.#acked();
         if (!told || (told.reply === null && !told.again)) return this.#letGo();
         if (!(error instanceof Retry || error instanceof Dead)) this.failure = { error };
         const dead = told.reply === 0;

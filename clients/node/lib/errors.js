@@ -92,6 +92,13 @@ class ReplyLost extends NotYours {
  * are the changes that the script made before. */
 class EffectError extends TickwheelError {}
 
+/** The reason of job.signal when the time limit of the attempt is over. The attempt has failed by it. */
+class TimeoutError extends Named {
+    constructor(limit) {
+        super(`the time limit of ${limit / 1000} s is over`);
+    }
+}
+
 /** The reason of job.signal when the worker ends before the handler has ended. The task is given back. */
 class GivenUp extends Named {
     constructor() {
@@ -140,5 +147,5 @@ function errorText(error) {
 
 module.exports = {
     Retry, Back, Dead, TickwheelError, TaskIsDead, WrongArgument, NotAQueue, NoRights, WrongFormat, Unavailable, Full,
-    Elsewhere, NotYours, ReplyLost, EffectError, GivenUp, WorkerError, FileError, errorText,
+    Elsewhere, NotYours, ReplyLost, EffectError, TimeoutError, GivenUp, WorkerError, FileError, errorText,
 };

@@ -5,6 +5,6 @@ import tickwheel from "./index.js";
 export const {
     connect, Queue, SyncQueue, File, Values, Worker, Retry, Back, Dead, TickwheelError, TaskIsDead,
     WrongArgument, NotAQueue, NoRights, WrongFormat, Unavailable, Full, Elsewhere, NotYours, ReplyLost,
-    EffectError, GivenUp, WorkerError, FileError, sentinelPrimary,
+    EffectError, TimeoutError, GivenUp, WorkerError, FileError, sentinelPrimary,
 } = tickwheel;
 export default tickwheel;

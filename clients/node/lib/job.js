@@ -24,8 +24,8 @@ class Job extends Carrier {
         Object.defineProperty(this, "names", { value: [queue, id, token] });
     }
 
-    /** Aborted when the task is not yours any more (the reason is a NotYours), or when the worker ends before
-     * the handler has ended (a GivenUp). */
+    /** Aborted when the task is not yours any more (the reason is a NotYours), when its time limit is over (a
+     * TimeoutError), or when the worker ends before the handler has ended (a GivenUp). */
     get signal() {
         return this.#controller.signal;
     }

@@ -39,7 +39,7 @@ function settingsOf(options) {
 class Worker extends EventEmitter {
     #servers;
     #settings;
-    #tasks = new Map(); // by queue: { handler, jobs }
+    #tasks = new Map(); // by queue: { handler, jobs, timeout }
     #counts = { done: 0, failed: 0, died: 0, back: 0, notYours: 0 };
     #running = new Map(); // attempts, each with a promise of its end
     #loops;
@@ -71,9 +71,10 @@ class Worker extends EventEmitter {
         return this.#settings.name;
     }
 
-    /** Calls `handler` for each task of a queue. With `jobs` the queue has so many places of its own. */
+    /** Calls `handler` for each task of a queue. With `jobs` the queue has so many places of its own. An attempt
+     * that takes longer than `timeout` ms has failed. */
     task(queue, handler, options = {}) {
-        const { jobs } = check.options(options, ["jobs"]);
+        const { jobs, timeout } = check.options(options, ["jobs", "timeout"]);
         if (typeof queue !== "string") {
             throw new TypeError(`the queue is ${check.shown(queue)}: expected a string`);
         }
@@ -81,9 +82,10 @@ class Worker extends EventEmitter {
             throw new TypeError(`the handler is ${check.shown(handler)}: expected a function`);
         }
         if (jobs !== undefined) check.integer("jobs", jobs, 1, check.MANY);
+        if (timeout !== undefined) check.integer("timeout", timeout, 1, LONGEST_TIMER);
         if (this.#ended) throw new Error(`the worker runs already: call task('${queue}') before run()`);
         if (this.#tasks.has(queue)) throw new Error(`'${queue}' has a handler already`);
-        this.#tasks.set(queue, { handler, jobs });
+        this.#tasks.set(queue, { handler, jobs, timeout });
         return this;
     }
 
@@ -224,6 +226,7 @@ class Worker extends EventEmitter {
             stopping: this.#stopping.signal,
             over: this.#over.signal,
             emit: (...event) => this.emit(...event),
+            counted: (count) => this.#counted(count),
             took: (loop, row) => this.#took(crew, loop, row),
             trouble: (error, wait) => this.#trouble(error, wait),
         };
@@ -251,15 +254,17 @@ class Worker extends EventEmitter {
 
     #took(crew, loop, row) {
         const attempt = new Attempt(crew, loop, row);
-        const { handler } = this.#tasks.get(attempt.job.queue);
-        this.#running.set(attempt, attempt.run(handler).then((count) => {
-            this.#counts[count]++;
-            if (count === "died") this.#counts.failed++;
-        }).catch(crew.fail).finally(() => {
+        const { handler, timeout } = this.#tasks.get(attempt.job.queue);
+        this.#running.set(attempt, attempt.run(handler, timeout).catch(crew.fail).finally(() => {
             this.#running.delete(attempt);
             loop.places.end();
         }));
         return attempt;
+    }
+
+    #counted(count) {
+        this.#counts[count]++;
+        if (count === "died") this.#counts.failed++;
     }
 
     #trouble(error, wait) {

@@ -16,6 +16,7 @@ const drivers = require("../../../clients/node/lib/drivers");
 const { OneFile } = require("../../../clients/node/lib/filelink");
 const { Place } = require("../../../clients/node/lib/place");
 const { one } = require("../../../clients/node/lib/statements");
+const limits = require("./limits");
 
 const DRIVER = process.env.TICKWHEEL_DRIVER, FOLDER = process.argv[2];
 const IS_SYNC = DRIVER !== "sqlite3";
@@ -489,6 +490,17 @@ test("a payload of JSON, jobs that run at once, and no script", async () => {
     assert.deepEqual(seen, [{ order: 42 }, ["x"]]);
 });
 
+limits.testLimits(async () => {
+    const { home, queue } = await fresh();
+    return { home, queue, hear(before) {
+        home.call = async (words, ...rest) => {
+            await before(words);
+            return File.prototype.call.call(home, words, ...rest);
+        };
+        return home;
+    } };
+});
+
 // An effect together with the acknowledgement
 
 /** Returns a connection of the caller to the file, with a table of effects. `noted` tells the ids that it has. */
@@ -631,6 +643,58 @@ test("a heartbeat behind the acknowledgement does not end the job", async () => 
     });
     assert.deepEqual(await worker.runReady({ throwErrors: true }), { ...NOTHING, done: 1 });
     assert.deepEqual(ended, [null, false, false]);
+    await close();
+});
+
+/** Handlers whose time limit passes at some time. */
+const BEYOND = {
+    async after(by) {
+        await ACTS.committed(by);
+        limits.pass(limits.LIMIT);
+    },
+    async within({ exec, ack, note }) { // Committed while the worker waits for the end of the transaction.
+        await exec("BEGIN IMMEDIATE");
+        await ack();
+        limits.pass(limits.LIMIT);
+        await note();
+        await exec("COMMIT");
+    },
+    async before({ exec, ack, note }) { // The acknowledgement is under way.
+        await exec("BEGIN IMMEDIATE");
+        const acked = ack();
+        limits.pass(limits.LIMIT);
+        await acked;
+        await note();
+        await exec("COMMIT");
+    },
+    async rolled({ exec, ack, note, job }) {
+        await exec("BEGIN IMMEDIATE");
+        await ack();
+        limits.pass(limits.LIMIT);
+        await exec("ROLLBACK");
+        await limits.aborted(job.signal);
+        await exec("BEGIN IMMEDIATE");
+        await assert.rejects(ack, /^NotYours: /);
+        await note();
+        await exec("ROLLBACK");
+    },
+};
+
+test("the acknowledgement in a transaction ends the time limit, which rests meanwhile", async () => {
+    const { queue, home, path } = await fresh(), { db, exec, noted, close } = await withEffects(path);
+    const stopped = {};
+    for (const id of Object.keys(BEYOND)) await queue.put(id, "x", limits.LATER);
+    const [worker, counts, told] = limits.begin(home, queue, async (job) => {
+        await BEYOND[job.id]({ job, exec,
+            ack: async () => job.ackOn(db), note: () => exec(`INSERT INTO effects VALUES ('${job.id}')`) });
+        if (job.id !== "rolled") await limits.until(() => told.includes(`done ${job.id}`));
+        stopped[job.id] = job.signal.aborted;
+    });
+    await limits.until(() => told.includes("failed rolled"));
+    await worker.stop();
+    assert.deepEqual([await counts, await noted()], [{ ...NOTHING, done: 3, failed: 1 }, "after,before,within"]);
+    assert.deepEqual([told.length, stopped],
+        [8, { after: false, within: false, before: stopped.before, rolled: true }]);
     await close();
 });
 

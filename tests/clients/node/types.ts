@@ -3,7 +3,7 @@
 // file.
 import tickwheel, { Queue, SyncQueue, Values, Worker, File, FileError, Retry, Dead, EffectError, WorkerError,
     NotYours, ReplyLost, TickwheelError, TaskIsDead, WrongArgument, NotAQueue, NoRights, WrongFormat, Unavailable,
-    Full, Elsewhere, connect, sentinelPrimary } from "tickwheel";
+    Full, Elsewhere, TimeoutError, connect, sentinelPrimary } from "tickwheel";
 import type { Counts, DeadTask, Job, Row, Stats, Task, Words } from "tickwheel";
 
 declare const client: {
@@ -76,9 +76,10 @@ async function workers() {
         await job.ackThen("return 1", "k");
         const text: string = job.text, signal: AbortSignal = job.signal, values: string[] = job.payload;
         const order: number = job.json.order;
+        if (signal.reason instanceof TimeoutError) throw signal.reason;
         if (signal.reason instanceof NotYours) throw new Retry(5000, text, { cause: [values, reply] });
         throw new Dead(`never ${order}`);
-    }, { jobs: 1 }).on("failed", (job, error, next) => [job.id, error, next?.getTime()])
+    }, { jobs: 1, timeout: 5000 }).on("failed", (job, error, next) => [job.id, error, next?.getTime()])
         .on("trouble", (error, wait) => error.message + wait.toFixed());
     new Worker(client, { buffers: true }).task("s", (job) => job.payload[0].readUInt8(0));
     new Worker(sentinelPrimary(() => client, { name: "m", sentinels: [{ host: "a", port: 1 }] }));
@@ -91,6 +92,8 @@ async function workers() {
     new Worker(client, { concurrency: 2 });
     // @ts-expect-error: a handler is a function
     worker.task("s", "handler");
+    // @ts-expect-error: a time limit is a number of ms
+    worker.task("s", () => {}, { timeout: "5s" });
     // @ts-expect-error: a delay is a number or a Date
     new Retry("5s");
     // @ts-expect-error: there is no such event

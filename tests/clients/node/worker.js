@@ -9,6 +9,7 @@ const { createClient } = require("redis");
 const {
     Queue, Values, Worker, Retry, Back, Dead, EffectError, NotYours, GivenUp, WorkerError,
 } = require("tickwheel");
+const limits = require("./limits");
 
 const FAR = 3600000, NO_SIGNALS = { signals: [] };
 const NOTHING = { done: 0, failed: 0, died: 0, back: 0, notYours: 0 };
@@ -326,6 +327,58 @@ test("a worker runs once", async () => {
     assert.throws(() => worker.task("other", () => {}), /call task\('other'\) before run/);
 });
 
+// The time limit of a job
+
+/** A client whose copies, the connections of a worker, wait for before(words) with each command. */
+function hear(before) {
+    const source = createClient({ url: process.env.TICKWHEEL_URL }), { duplicate } = source;
+    source.duplicate = (...overrides) => {
+        const copy = duplicate.apply(source, overrides), { sendCommand } = copy;
+        copy.sendCommand = async (words, ...rest) => {
+            await before(words);
+            return sendCommand.call(copy, words, ...rest);
+        };
+        return copy;
+    };
+    return source;
+}
+
+limits.testLimits(async () => ({ home: client, queue: fresh(), hear }));
+
+test("a script that acknowledges its job ends the time limit, which rests meanwhile", async () => {
+    const queue = fresh(), counter = `${queue.key}:n`, stopped = [];
+    for (const id of ["before", "meanwhile"]) await queue.put(id, "x");
+    const home = hear((words) => {
+        if (words[0] === "EVAL" && words.some((word) => String(word) === "meanwhile")) limits.pass(limits.LIMIT);
+    });
+    const [worker, counts, told] = limits.begin(home, queue, async (job) => {
+        await job.ackThen(INCR, [counter]);
+        limits.pass(limits.LIMIT);
+        await client.ping(); // The worker has had the time to see it.
+        stopped.push(job.signal.aborted);
+    });
+    await events(worker, "done", 2);
+    await worker.stop();
+    assert.deepEqual([await counts, await client.get(counter), stopped],
+        [{ ...NOTHING, done: 2 }, "2", [false, false]]);
+    assert.deepEqual(told.sort(), ["begin before", "begin meanwhile", "done before", "done meanwhile"]);
+});
+
+test("a script that is not done lets the time limit go on, and behind it there is none", async () => {
+    const queue = fresh(), said = [];
+    await queue.put("a", "x", limits.LATER);
+    const home = hear((words) => words[0] === "EVAL" && limits.pass(limits.LIMIT));
+    const [worker, counts] = limits.begin(home, queue, async (job) => {
+        await assert.rejects(job.ackThen("this is no Lua"), /user_script/);
+        said.push((await limits.aborted(job.signal)).message);
+        await job.ackThen(INCR, [`${queue.key}:n`]).catch((error) => said.push(error.constructor));
+    });
+    await events(worker, "failed");
+    await worker.stop();
+    assert.deepEqual([said, await counts], [[limits.SAID, NotYours], { ...NOTHING, failed: 1 }]);
+    assert.equal(await client.exists(`${queue.key}:n`), 0);
+});
+
 // Ready tasks alone, for tests
 
 const LATER = { delay: FAR, backoff: { first: FAR, factor: 1, max: FAR } };
@@ -476,6 +529,14 @@ const WRONG = [
     [TypeError, "the handler is 'ok': expected a function", () => new Worker(client).task("s", "ok")],
     [RangeError, "jobs is 10001: expected an integer from 1 to 10000",
         () => new Worker(client).task("s", handler, { jobs: 10001 })],
+    [RangeError, "timeout is 0: expected an integer from 1 to 2147483647",
+        () => new Worker(client).task("s", handler, { timeout: 0 })],
+    [RangeError, "timeout is 2147483648: expected an integer from 1 to 2147483647",
+        () => new Worker(client).task("s", handler, { timeout: 2 ** 31 })],
+    [TypeError, "timeout is '5s': expected an integer from 1 to 2147483647",
+        () => new Worker(client).task("s", handler, { timeout: "5s" })],
+    [TypeError, "there is no option 'limit': expected jobs, timeout",
+        () => new Worker(client).task("s", handler, { limit: 5 })],
     [Error, "'s' has a handler already", () => new Worker(client).task("s", handler).task("s", handler)],
     [RangeError, "delay is -1: expected an integer from 0", () => new Retry(-1)],
     [RangeError, "delay is -1: expected an integer from 0", () => new Back(-1)],
