@@ -25,8 +25,8 @@ const errorBytes = 4096
 //
 // After the last of its tries a task that has failed is dead. The three errors may be wrapped.
 //
-// The context ends when the task is not yours any more (then job.NotYours() is true) and when running work is
-// given up; a handler that has stopped for that reason returns an error, for example ctx.Err(). The context has
+// The context ends when the task is not yours any more (then job.NotYours() is true), when its time limit is over
+// (then ctx.Err() is context.DeadlineExceeded), and when running work is given up; a handler that has stopped for that reason returns an error, for example ctx.Err(). The context has
 // the values of Run's context, and neither its deadline nor its end: a graceful stop lets handlers finish.
 type Handler func(ctx context.Context, job *Job) error
 
@@ -44,6 +44,7 @@ type Job struct {
 	claimed  atomic.Bool
 	acking   atomic.Bool // The handler acknowledges the job itself, or has done so.
 	done     atomic.Bool // It has done so.
+	late     atomic.Bool // Its time limit is over, and its handler runs on.
 	ending   sync.Mutex  // Held while the handler acknowledges the job, and when the attempt ends.
 	run      *run
 }
@@ -94,6 +95,13 @@ func (e *DeadError) Error() string { return fmt.Sprintf("dead: %v", e.Reason) }
 // Unwrap returns the reason.
 func (e *DeadError) Unwrap() error { return e.Reason }
 
+// limitError is the error of an attempt whose time limit is over.
+type limitError time.Duration
+
+func (e limitError) Error() string {
+	return fmt.Sprintf("the time limit of %v s is over", time.Duration(e).Seconds())
+}
+
 // panicError is the error of a handler that panicked.
 type panicError struct{ value interface{} }
 
@@ -142,9 +150,12 @@ func isOwnWish(err error) bool {
 // describe is the text of an error with its type before it, as short as the server wants it.
 func describe(err error) string {
 	var panicked *panicError
+	var limit limitError
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, &limit):
+		return "TimeoutError: " + err.Error() // As in the other languages.
 	case errors.As(err, &panicked):
 		return cut("panic: " + err.Error())
 	}

@@ -137,29 +137,49 @@ func groups(pool Pool, keys []string) [][]string {
 // work calls the handler, and ends the attempt unless it was given up meanwhile.
 func (r *run) work(job *Job) {
 	defer r.places.end()
-	ctx, cancel := context.WithCancel(r.handling)
+	ctx, cancel := r.contextOf(job)
 	defer cancel()
 	returned := make(chan struct{})
-	go r.accompany(job, cancel, returned)
+	go r.accompany(ctx, job, cancel, returned)
 	err := errExited
 	defer func() { // The handler may end the goroutine.
 		close(returned)
 		job.ending.Lock()
 		defer job.ending.Unlock()
 		if job.claim() {
-			r.end(job, err)
+			r.end(job, r.inTime(ctx, job, err))
 			return
 		}
-		if job.done.Load() {
+		if job.late.Load() || job.done.Load() {
 			r.working.Done()
-			if err != nil {
-				r.logf("tickwheel: %s of %s is done, and its handler failed after the acknowledgement: %v", job.ID,
-					job.Queue, err)
-			}
+		}
+		if job.done.Load() && err != nil {
+			r.logf("tickwheel: %s of %s is done, and its handler failed after the acknowledgement: %v", job.ID,
+				job.Queue, err)
 		}
 	}()
 	err = r.callHandler(ctx, job)
 }
+
+// contextOf returns the context of a handler, whose time limit begins now.
+func (r *run) contextOf(job *Job) (context.Context, context.CancelFunc) {
+	if limit, limited := r.limits[job.Queue]; limited {
+		return context.WithTimeout(r.handling, limit)
+	}
+	return context.WithCancel(r.handling)
+}
+
+// inTime returns the error of a handler that has returned. One that has returned since its time limit is over has the
+// error of the limit, as if it had not returned yet.
+func (r *run) inTime(ctx context.Context, job *Job, err error) error {
+	if isOver(ctx) && errors.Is(err, context.DeadlineExceeded) && !isOwnWish(err) {
+		return limitError(r.limits[job.Queue])
+	}
+	return err
+}
+
+// isOver says that the time limit of a handler is over.
+func isOver(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
 // errExited is the error of a handler that has called runtime.Goexit, as the FailNow of a test does.
 var errExited = errors.New("the handler has ended its goroutine")
@@ -185,6 +205,10 @@ func (r *run) callHandler(ctx context.Context, job *Job) (err error) {
 // end tells the server how the attempt has ended.
 func (r *run) end(job *Job, err error) {
 	defer r.working.Done()
+	r.tell(job, err)
+}
+
+func (r *run) tell(job *Job, err error) {
 	switch {
 	case job.NotYours():
 		r.counts.notYours.Add(1)

@@ -321,14 +321,16 @@ type running struct {
 // valueKey is the key of a value in the context of Run.
 type valueKey struct{}
 
-func work(t *testing.T, pool tickwheel.Pool, queue string, handler tickwheel.Handler) *running {
-	return workWith(t, &tickwheel.Worker{Pool: pool, Lease: time.Hour}, queue, handler)
+func work(t *testing.T, pool tickwheel.Pool, queue string, handler tickwheel.Handler,
+	options ...tickwheel.HandlerOption) *running {
+	return workWith(t, &tickwheel.Worker{Pool: pool, Lease: time.Hour}, queue, handler, options...)
 }
 
-func workWith(t *testing.T, worker *tickwheel.Worker, queue string, handler tickwheel.Handler) *running {
+func workWith(t *testing.T, worker *tickwheel.Worker, queue string, handler tickwheel.Handler,
+	options ...tickwheel.HandlerOption) *running {
 	r := &running{Worker: worker, end: make(chan error, 1)}
 	r.ErrorLog = log.New(&r.log, "", 0)
-	r.Handle(queue, handler)
+	r.Handle(queue, handler, options...)
 	parent, stop := context.WithCancel(context.WithValue(ctx, valueKey{}, "value"))
 	r.stop = stop
 	t.Cleanup(stop)

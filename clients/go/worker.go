@@ -40,12 +40,13 @@ type Worker struct {
 	// Grace is the time that running handlers have to finish after a stop. The default is as long as they need.
 	Grace time.Duration
 
-	// ErrorLog has a line for each failed call to the server, and for each panic of a handler. The default is the
-	// standard logger of the package log.
+	// ErrorLog has a line for each failed call to the server, for each panic of a handler, and for each end of a time
+	// limit. The default is the standard logger of the package log.
 	ErrorLog *log.Logger
 
 	mu       sync.Mutex
 	handlers map[string]Handler
+	limits   map[string]time.Duration // Of the handlers that have one.
 	keys     []string
 	started  bool
 	givenUp  bool
@@ -64,9 +65,19 @@ type Counts struct {
 
 type counters struct{ done, failed, died, back, notYours atomic.Int64 }
 
+// HandlerOption is an option of Worker.Handle: a Timeout.
+type HandlerOption interface{ handle(w *Worker, queue string) }
+
+// Timeout is the time limit of each attempt, at least 1 ms. When it is over, the attempt has failed, and the handler's
+// context ends with context.DeadlineExceeded. Nobody can end the handler itself: it has its place of Jobs until it
+// returns, and its result counts for nothing. If it has acknowledged its job by AckThen before, only the context ends.
+type Timeout time.Duration
+
+func (limit Timeout) handle(w *Worker, queue string) { w.limits[queue] = time.Duration(limit) }
+
 // Handle names the handler for the tasks of a queue. The server is asked for tasks of the queues in the
 // order of these calls. It panics if the handler is nil, if the queue has a handler, or if Run was called.
-func (w *Worker) Handle(queue string, handler Handler) {
+func (w *Worker) Handle(queue string, handler Handler, options ...HandlerOption) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -78,10 +89,13 @@ func (w *Worker) Handle(queue string, handler Handler) {
 		panic("tickwheel: Handle was called after Run")
 	}
 	if w.handlers == nil {
-		w.handlers = make(map[string]Handler)
+		w.handlers, w.limits = make(map[string]Handler), make(map[string]time.Duration)
 	}
 	w.handlers[queue] = handler
 	w.keys = append(w.keys, queue)
+	for _, option := range options {
+		option.handle(w, queue)
+	}
 }
 
 // Run works until ctx ends, and then stops gracefully: it takes no more, lets handlers finish, and returns nil.
@@ -147,6 +161,15 @@ func (w *Worker) check() error {
 		return fmt.Errorf("tickwheel: Name is %q: expected at most %d bytes", w.Name, maxName)
 	case w.Grace < 0:
 		return fmt.Errorf("tickwheel: Grace is %v: expected 0, which is no limit, or more", w.Grace)
+	}
+	return w.checkLimits()
+}
+
+func (w *Worker) checkLimits() error {
+	for queue, limit := range w.limits {
+		if limit < time.Millisecond {
+			return fmt.Errorf("tickwheel: Timeout of %s is %v: expected 1ms or more", queue, limit)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ package tickwheel
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,8 @@ func TestRunRefusesWrongFields(t *testing.T) {
 		"Jobs is 10001":       {Pool: pool, Jobs: 10001},
 		"at most 255 bytes":   {Pool: pool, Name: strings.Repeat("n", 256)},
 		"Grace is -1ns":       {Pool: pool, Grace: -1},
+		"Timeout of s is 0s":  {Pool: pool, limits: map[string]time.Duration{"s": 0}},
+		"1µs: expected 1ms o": {Pool: pool, limits: map[string]time.Duration{"s": time.Microsecond}},
 		"Run was called befo": {Pool: pool, started: true},
 	}
 	for text, worker := range cases {
@@ -57,6 +61,29 @@ func TestDefaults(t *testing.T) {
 	w := &Worker{}
 	if w.lease() != 30*time.Second || w.jobs() != 4 || !strings.Contains(w.name(), ":") {
 		t.Errorf("%v, %d, %q", w.lease(), w.jobs(), w.name())
+	}
+}
+
+// TestAHandlerThatEndsAtItsTimeLimit has the error of the limit, if it has failed by the end of its context.
+func TestAHandlerThatEndsAtItsTimeLimit(t *testing.T) {
+	over, cancel := context.WithTimeout(background, 0)
+	defer cancel()
+	going, cancel := context.WithCancel(background)
+	defer cancel()
+	own := errors.New("no paper")
+	r := &run{Worker: &Worker{limits: map[string]time.Duration{"s": 1500 * time.Millisecond}}}
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{{over, over.Err(), "TimeoutError: the time limit of 1.5 s is over"},
+		{over, fmt.Errorf("print: %w", over.Err()), "TimeoutError: the time limit of 1.5 s is over"},
+		{over, own, "*errors.errorString: no paper"}, {over, nil, ""},
+		{over, Dead(over.Err()), "*tickwheel.DeadError: dead: context deadline exceeded"},
+		{going, over.Err(), "context.deadlineExceededError: context deadline exceeded"}} {
+		if text := describe(r.inTime(c.ctx, &Job{Queue: "s"}, c.err)); text != c.want {
+			t.Errorf("%q: expected %q", text, c.want)
+		}
 	}
 }
 

@@ -43,6 +43,12 @@ func convert(_ string, part int) {
 	<-time.After(time.Duration(part*part) * time.Millisecond)
 }
 
+// makeReport hangs, as calls over the network do.
+func makeReport(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 // cancelOrder is what runs when somebody stops the program.
 func cancelOrder(context.Context, *tickwheel.Job) error {
 	return syscall.Kill(os.Getpid(), syscall.SIGTERM)
@@ -62,7 +68,8 @@ var proofs = []struct {
 	prove func(*proof)
 }{
 	{"options", (*proof).options}, {"transaction", (*proof).transaction}, {"failures", (*proof).failures},
-	{"dead", (*proof).dead}, {"not yours", (*proof).notYours}, {"once", (*proof).once}, {"stop", (*proof).stop},
+	{"dead", (*proof).dead}, {"not yours", (*proof).notYours}, {"limit", (*proof).limit}, {"once", (*proof).once},
+	{"stop", (*proof).stop},
 	{"sentinel", (*proof).run}, {"cluster", (*proof).run},
 }
 
@@ -188,6 +195,17 @@ func (p *proof) notYours() {
 		must(err)
 	}()
 	p.work(tickwheel.Counts{NotYours: 1})
+}
+
+func (p *proof) limit() {
+	p.run()
+	reports := p.put("reports", "today")
+	p.work(tickwheel.Counts{Failed: 1})
+	today, err := reports.Get(p.ctx, "today")
+	must(err)
+	is("TimeoutError: the time limit of 0.1 s is over", today.Error)
+	_, err = reports.Cancel(p.ctx, "today")
+	must(err)
 }
 
 func (p *proof) once() {
