@@ -10,7 +10,8 @@ reads its lines and sends it signals.
     assert subject.stop() == {**NOTHING, "done": 1}
 
 Arguments of the program: `--url URL`, with `--cluster` if that is a node of a cluster, or `--sentinel
-HOST:PORT[,HOST:PORT] --service NAME`; `--jobs N`, `--lease MS`, `--name NAME`, `--grace MS`; then queues.
+HOST:PORT[,HOST:PORT] --service NAME`; `--jobs N`, `--lease MS`, `--name NAME`, `--grace MS`,
+`--timeout MS`, which is the time limit of each attempt; then queues.
 
 It prints these lines, each at once:
 
@@ -158,7 +159,7 @@ def url_of(server, user="", password="", db=0):
 def arguments(language, url, options):
     """The words for the program's options: the command has the same ones with a unit behind times, and the
     option --redis."""
-    unit, times = ("ms", ("lease", "grace")) if language == "command" else ("", ())
+    unit, times = ("ms", ("lease", "grace", "timeout")) if language == "command" else ("", ())
     if language == "command" and "service" in options:
         options = dict(options)
         url = f"redis+sentinel://{options.pop('sentinel')}/{options.pop('service')}"
@@ -195,7 +196,7 @@ def counts_of(words):
 
 
 class Subject:
-    """A program that runs. `options`: jobs, lease, name, grace, sentinel, service, cluster."""
+    """A program that runs. `options`: jobs, lease, name, grace, timeout, sentinel, service, cluster."""
 
     def __init__(self, language, *queues, server=None, url=None, **options):
         self.language, self.queues = language, queues

@@ -27,7 +27,8 @@ MAILS, BILLS = "{desk}:mails", "{desk}:bills"
 RUN = "{rough}:work"
 AGAIN = ("IN", 0, "TRIES", 3, "BACKOFF", 1, 1, 1)  # Tries again at once.
 LATER = ("IN", 0, "TRIES", 3, "BACKOFF", FAR, 1, FAR, "JITTER", 0)  # The next attempt is far away.
-BLOCK_MS = 5000
+AGAIN_AND_AGAIN = ("IN", 0, "TRIES", 1000, "BACKOFF", 1, 1, 1)
+BLOCK_MS, LIMIT_MS = 5000, 200
 
 
 @pytest.fixture(scope="module", params=languages())
@@ -440,6 +441,21 @@ def test_so_many_jobs_at_once_and_no_more(common, start, queue, tmp_path):
         release(tmp_path / names[at])
         wait_until(lambda at=at: task(r, queue, names[at]) is None)
     assert subject.stop(signal.SIGINT) == {**NOTHING, "done": 7}
+
+
+def test_an_attempt_beyond_its_time_limit_has_failed(common, start, queue, tmp_path, language):
+    """All of these handlers end when they are told so. Then their place is free."""
+    r = common.client()
+    put(r, queue, "slow", "IN", 0, "TRIES", 1, payload=(f"until {tmp_path / 'never'}",))
+    subject = start(queue, server=common, jobs=1, timeout=LIMIT_MS)
+    wait_until(lambda: len(dead_of(r, queue)) == 1, subject.story)
+    said = "timed out after 200ms" if language == "command" else "TimeoutError: the time limit of 0.2 s is over"
+    assert dead_of(r, queue)[0].error == said
+    put(r, queue, "quick", *AGAIN_AND_AGAIN, payload=("ok",))
+    wait_until(lambda: task(r, queue, "quick") is None, subject.story)
+    counts = subject.stop()
+    assert counts["failed"] >= 1  # A busy machine may need several attempts for "quick".
+    assert {**counts, "failed": 1} == {**NOTHING, "done": 1, "failed": 1, "died": 1}
 
 
 def test_one_job_at_a_time_in_order(common, start, queue):

@@ -53,7 +53,7 @@ def client_of(arguments):
 async def work(arguments):
     client = client_of(arguments)
     worker = tickwheel.aio.Worker(client, **common.options_of(arguments))
-    worker.add(handle, *arguments.queues)
+    worker.add(handle, *arguments.queues, timeout=common.limit_of(arguments))
     try:
         common.stopped(await worker.run())
     finally:

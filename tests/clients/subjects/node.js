@@ -3,7 +3,7 @@
 // The worker of clients/node that the common tests drive. subject.py has its arguments, its output and the
 // acts.
 //   node.js --url URL [--cluster] | --sentinel HOST:PORT[,HOST:PORT] --service NAME
-//           [--jobs N] [--lease MS] [--name NAME] [--grace MS] QUEUE...
+//           [--jobs N] [--lease MS] [--name NAME] [--grace MS] [--timeout MS] QUEUE...
 "use strict";
 const { createHash } = require("crypto");
 const { existsSync, watch, writeSync } = require("fs");
@@ -19,7 +19,7 @@ function settings() {
     return parseArgs({
         allowPositionals: true,
         options: { url: text, cluster: { type: "boolean" }, sentinel: text, service: text, jobs: text,
-            lease: text, name: text, grace: text },
+            lease: text, name: text, grace: text, timeout: text },
     });
 }
 
@@ -111,7 +111,7 @@ async function main() {
         ...number("grace") });
     worker.on("notYours", (job) => say("not-yours", job.queue, job.id, job.attempt));
     worker.on("trouble", (error) => console.error(`node.js: ${error.message}`));
-    for (const queue of positionals) worker.task(queue, handle);
+    for (const queue of positionals) worker.task(queue, handle, number("timeout"));
     process.on("SIGTERM", () => {}); // one that comes after the worker's end
     say("ready");
     const counts = await worker.run();

@@ -26,6 +26,7 @@ def arguments():
     parser.add_argument("--lease", type=int, default=30000)
     parser.add_argument("--name")
     parser.add_argument("--grace", type=int)
+    parser.add_argument("--timeout", type=int)
     parser.add_argument("queues", nargs="+")
     return parser.parse_args()
 
@@ -34,6 +35,11 @@ def options_of(arguments):
     """Returns the options of a worker; times are ms there and seconds here."""
     return {"name": arguments.name, "jobs": arguments.jobs, "lease": arguments.lease / 1000,
             "grace": None if arguments.grace is None else arguments.grace / 1000}
+
+
+def limit_of(arguments):
+    """Returns the time limit of each attempt in seconds, or None."""
+    return None if arguments.timeout is None else arguments.timeout / 1000
 
 
 def sentinels(arguments):
@@ -151,7 +157,7 @@ def main():
     listen()
     try:
         worker = tickwheel.Worker(client_of(chosen), **options_of(chosen))
-        worker.add(handle, *chosen.queues)
+        worker.add(handle, *chosen.queues, timeout=limit_of(chosen))
         stopped(worker.run())
     except (tickwheel.TickwheelError, redis.RedisError, ValueError) as error:
         sys.exit(str(error))

@@ -31,6 +31,7 @@ var (
 	lease     = flag.Int("lease", 0, "")
 	name      = flag.String("name", "", "")
 	grace     = flag.Int("grace", 0, "")
+	timeout   = flag.Int("timeout", 0, "")
 )
 
 func main() {
@@ -59,8 +60,12 @@ func newPool() (tickwheel.Pool, error) {
 
 func work(pool tickwheel.Pool, queues []string) error {
 	worker := &tickwheel.Worker{Pool: pool, Jobs: *jobs, Lease: ms(*lease), Name: *name, Grace: ms(*grace)}
+	var options []tickwheel.HandlerOption
+	if *timeout > 0 {
+		options = append(options, tickwheel.Timeout(ms(*timeout)))
+	}
 	for _, queue := range queues {
-		worker.Handle(queue, handle)
+		worker.Handle(queue, handle, options...)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
