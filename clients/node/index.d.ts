@@ -35,6 +35,8 @@ export interface Primary extends Client {
 
 /** A client of npm's redis, with its own methods. */
 export interface Server extends Source {
+    /** Closes the connection when the calls so far are done. */
+    close(): Promise<void>;
     [method: string]: any;
 }
 
@@ -77,7 +79,7 @@ type SentinelUrl = `${"redis" | "rediss"}+sentinel://${string}`;
 type OptionsFor<U> = U extends SqliteUrl ? FileOptions
     : U extends SentinelUrl ? Pick<SentinelOptions, "client" | "sentinel" | "timeout"> : object;
 
-/** Resolves to the client of this home, connected. `options` are those of File, of sentinelPrimary, or of
+/** Resolves to the client of this home, connected. Its close() lets the program end. `options` are those of File, of sentinelPrimary, or of
  * createClient or createCluster of npm's redis. */
 export function connect<U extends string>(url: U, options?: OptionsFor<U>):
     Promise<U extends SqliteUrl ? File : U extends SentinelUrl ? Primary : Server>;

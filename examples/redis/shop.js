@@ -67,7 +67,7 @@ async function main() {
     if (action !== "work" && !order) throw new Error(`${action}: expected the number of an order`);
     const client = await connect(values.url), timeouts = new Queue(client, QUEUE);
     console.log(await actions[action]({ client, timeouts, order, within: Number(values.within) }));
-    await client.quit();
+    await client.close();
 }
 
 main().catch((error) => {

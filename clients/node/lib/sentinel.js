@@ -58,6 +58,7 @@ function sentinelPrimary(createClient, options) {
  * that fails is the last one to the old primary. */
 class Primary {
     #line;
+    #calls = new Set(); // promises of those under way
 
     constructor(find, timeout) {
         this.find = find;
@@ -70,15 +71,20 @@ class Primary {
     }
 
     async sendCommand(words) {
+        const call = this.#line.call(words);
+        this.#calls.add(call);
         try {
-            return await this.#line.call(words);
+            return await call;
         } catch (error) {
             if (isElsewhere(error)) this.#line.drop();
             throw error;
+        } finally {
+            this.#calls.delete(call);
         }
     }
 
     async close() {
+        await Promise.allSettled(this.#calls);
         this.#line.close();
     }
 }

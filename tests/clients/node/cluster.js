@@ -4,7 +4,7 @@
 "use strict";
 const assert = require("assert");
 const { createCluster } = require("redis");
-const { Queue, Worker } = require("tickwheel");
+const { Queue, Worker, connect } = require("tickwheel");
 
 const FAR = 3600000, SLOTS = 6;
 const say = (line) => process.stdout.write(`${line}\n`);
@@ -23,11 +23,9 @@ function done(worker, many) {
 }
 
 async function main() {
-    const cluster = createCluster({ rootNodes: [{ url: process.env.TICKWHEEL_URL }] });
-    cluster.on("error", () => {});
-    const early = new Worker(cluster).task("s", () => {});
+    const early = new Worker(createCluster({ rootNodes: [{ url: process.env.TICKWHEEL_URL }] })).task("s", () => {});
     await assert.rejects(early.run(), /connect\(\) it before the worker runs/);
-    await cluster.connect();
+    const cluster = await connect(process.env.TICKWHEEL_URL.replace("redis:", "redis+cluster:"));
     const queues = Array.from({ length: SLOTS }, (_, i) => new Queue(cluster, `{${i}}:work`));
 
     await queues[0].put("a", "x", { delay: FAR });
@@ -69,7 +67,7 @@ async function main() {
     await again;
     assert.equal((await worker.stop()).done, 5 * SLOTS);
     await ended;
-    await cluster.disconnect();
+    await cluster.close();
     process.stdin.destroy();
     say("ok");
 }

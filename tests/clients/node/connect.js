@@ -22,6 +22,15 @@ async function works(home) {
     assert.equal((await counts).done, 1);
 }
 
+/** Closes a home in the way that all have. A call before that is done, and one behind it is an error. */
+async function closes(home) {
+    const queue = new Queue(home, `{connect${count++}}:work`), before = queue.put("a", "x");
+    await home.close();
+    assert.equal(await before, "a");
+    await assert.rejects(queue.put("b", "x"), /clos/);
+    await home.close();
+}
+
 /** A server that answers each command in this way. */
 async function answering(answer) {
     const sockets = new Set(), server = net.createServer((socket) => {
@@ -45,7 +54,7 @@ test("a server, with a database and options of createClient", async () => {
     const home = await connect(`${URL_}/3`, { name: "shop" });
     await works(home);
     assert.match(await home.sendCommand(["CLIENT", "INFO"]), / name=shop .* db=3 /);
-    await home.quit();
+    await closes(home);
 });
 
 test("a Unix socket", async () => {
@@ -59,7 +68,7 @@ test("a Unix socket", async () => {
     const home = await connect(`unix://${path}?db=2`);
     await works(home);
     assert.match(await home.sendCommand(["CLIENT", "INFO"]), / db=2 /);
-    await home.quit();
+    await closes(home);
     server.close();
 });
 
@@ -75,9 +84,19 @@ test("the primary that sentinels name, and the next one after a failover", async
     await assert.rejects(queue.put("a", "x"), Elsewhere);
     now = port;
     await works(home);
-    await home.close();
-    await assert.rejects(queue.put("a", "x"), /the connection was closed/);
+    await closes(home);
     for (const each of [old, sentinel]) each.close();
+});
+
+test("a home is closed while its server is away", async () => {
+    const server = await answering(() => "+OK\r\n");
+    const home = await connect(`redis://127.0.0.1:${server.port}`, { disableClientInfo: true });
+    const lost = once(home, "error"), call = home.sendCommand(["GET", "a"]);
+    server.close();
+    await lost;
+    await home.close();
+    await call.catch(() => {}); // It may have been answered before.
+    await assert.rejects(home.sendCommand(["PING"]), /clos/);
 });
 
 test("a server that is not there is an error at once", async () => {

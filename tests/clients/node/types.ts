@@ -131,11 +131,13 @@ async function files() {
     });
     const primary = await connect("redis+sentinel://h/s", { timeout: 5 });
     new Worker(primary).task("s", () => new Queue(primary, "s").count());
-    await primary.close();
     const server = await connect(process.env.URL || "redis://h", { name: "shop" });
     new Worker(server);
     const known: string = await server.hGet("a", "b");
-    await home.close();
+    for (const each of [home, primary, server]) {
+        const closed: Promise<void> = each.close();
+        await closed;
+    }
 
     // @ts-expect-error: there is no such driver
     await connect("sqlite:///shop.db", { driver: "sqlite4" });
