@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The sides of the lateness table that have a server, each with its worker in Node. `measure` leads it, and a
+// The sides of the lateness table that have a worker in Node, with a server or a file. `measure` leads it, and a
 // line on the standard input begins each step. At the end it prints for each probe the microseconds from its
 // due time to the beginning of its handler.
 //
 //     node peers.js SIDE PENDING PROBES PLACE
 //
-// SIDE is module, bullmq_hz10, bullmq_hz100, pgboss, graphile, graphile_default or polled.
-// PLACE is the port of Redis, or the folder of PostgreSQL's socket. NODE_PATH has the packages of the peers.
+// SIDE is module, node_file, bullmq_hz10, bullmq_hz100, pgboss, graphile, graphile_default or polled.
+// PLACE is the port of Redis, the path of the file, or the folder of PostgreSQL's socket. NODE_PATH has the packages
+// of the peers. TICKWHEEL_COMMAND is the command, which makes the file.
+const { execFileSync } = require('child_process');
 const path = require('path');
 const readline = require('readline');
 
@@ -50,32 +52,48 @@ function called(due) {
 // ---- the sides ----------------------------------------------------------------------------------------------
 // Each has open(), file(dues), work() and close(). Tasks carry their due time in their payload.
 
-function ourModule() {
-    const { createClient } = require('redis');
-    const { Queue, Worker } = require(path.join(__dirname, '..', '..', 'clients', 'node'));
-    let client, queue, worker, runs, number = 0;
+// Our worker in a home. Probes have names of their own: the pending tasks stay. `file` gets the name and the number of
+// the first task.
+function ours(url, file) {
+    const { Worker, connect } = require(path.join(__dirname, '..', '..', 'clients', 'node'));
+    let home, worker, runs, number = 0;
     return {
         async open() {
-            client = createClient({ url: `redis://127.0.0.1:${place}` });
-            await client.connect();
-            queue = new Queue(client, 'late');
+            home = await connect(url);
         },
-        async file(dues) { // probes have names of their own: the pending tasks stay
-            const name = worker ? 'probe' : 'task';
-            const put = (due) => queue.put(`${name}:${number++}`, `${due} ${PAYLOAD}`, { at: due });
-            await Promise.all(dues.map(put));
+        async file(dues) {
+            const first = number;
+            number += dues.length;
+            await file(home, dues, worker ? 'probe' : 'task', first);
         },
         async work() {
-            worker = new Worker(client, { jobs: AT_ONCE, lease: 30000 });
+            worker = new Worker(home, { jobs: AT_ONCE, lease: 30000 });
             worker.task('late', async (job) => called(job.text.split(' ')[0]));
             runs = worker.run();
         },
         async close() {
             worker?.stop();
             await runs;
-            client.destroy ? client.destroy() : await client.disconnect();
+            await home.close();
         },
     };
+}
+
+function ourModule() {
+    const { Queue } = require(path.join(__dirname, '..', '..', 'clients', 'node'));
+    return ours(`redis://127.0.0.1:${place}`, (home, dues, name, first) => {
+        const queue = new Queue(home, 'late');
+        return Promise.all(dues.map((due, i) => queue.put(`${name}:${first + i}`, `${due} ${PAYLOAD}`, { at: due })));
+    });
+}
+
+// The command makes the file, and files tasks: a call of put() would be a transaction for each of them.
+function ourFile() {
+    const put = (...lines) => execFileSync(process.env.TICKWHEEL_COMMAND,
+        ['put', '--store', place, '--queue', 'late', '--quiet'], { input: lines.join('\n'), stdio: 'pipe' });
+    put();
+    return ours(`sqlite:///${place}`, (home, dues, name, first) => put(...dues.map((due, i) =>
+        `@${new Date(due).toISOString()} ${name}:${first + i} ${due} ${PAYLOAD}`)));
 }
 
 function bullmq() {
@@ -205,7 +223,7 @@ function polled() {
 }
 
 const SIDES = {
-    module: ourModule, bullmq_hz10: bullmq, bullmq_hz100: bullmq, pgboss, polled,
+    module: ourModule, node_file: ourFile, bullmq_hz10: bullmq, bullmq_hz100: bullmq, pgboss, polled,
     graphile: () => graphile({ concurrency: AT_ONCE, pollInterval: POLL_MS }),
     graphile_default: () => graphile({}),
 };

@@ -40,7 +40,8 @@ SIDES = {
 }
 OURS = ("python", "asyncio", "node")
 # The sides of bench/late, and by which name they are reported.
-LATE_SIDES = {"python": "python", "asyncio": "asyncio", "module": "node", "python_file": "python_file"}
+LATE_SIDES = {"python": "python", "asyncio": "asyncio", "module": "node", "python_file": "python_file",
+              "node_file": "node_file"}
 
 
 class Setup:

@@ -4,12 +4,13 @@ IN_FLIGHT, JOBS = 100, 4    # as in client_rounds.py and measure
 
 NAMES = {"python": "Python, threads", "asyncio": "Python, asyncio", "node": "Node", "rq": "rq, SimpleWorker",
          "rq_fork": "rq, Worker", "celery": "Celery, solo", "celery_prefork": "Celery, prefork",
-         "bullmq": "BullMQ", "python_file": "Python, a file"}
+         "bullmq": "BullMQ", "python_file": "Python, a file", "node_file": "Node, a file"}
 OURS = ("python", "asyncio", "node")
 PEERS = {"rq": ("rq", "rq_fork"), "Celery": ("celery", "celery_prefork"), "BullMQ": ("bullmq",)}
 LOADS = {"client_put": "puts", "client_life": "whole lives"}
 # Of a late handler: p50 and p99, in milliseconds.
-AIMS = {"python": (2, 10), "asyncio": (2, 10), "node": (2, 10), "python_file": (10, 25)}
+AIMS = {"python": (2, 10), "asyncio": (2, 10), "node": (2, 10), "python_file": (10, 25),
+        "node_file": (10, 25)}
 
 
 def figures_of(data, side, load):
