@@ -7,6 +7,7 @@ const { basename, dirname, join, resolve } = require("path");
 const check = require("./check");
 const drivers = require("./drivers");
 const { FileError } = require("./errors");
+const { Kept } = require("./kept");
 const { Place } = require("./place");
 const { kindOf } = require("./replies");
 const statements = require("./statements");
@@ -40,7 +41,7 @@ function isEmpty(path) {
  */
 class File {
     #wanted;
-    #driver = null; // a promise of the connection
+    #driver = new Kept(() => this.#open());
     #changes = 0; // of this connection, which do not change data_version
     #places = new Map(); // those of the file, its log and its index
     #last = Promise.resolve(); // of the changes, which wait for others in the order of their calls
@@ -83,8 +84,7 @@ class File {
     /** Closes the connection when the calls so far are done. A further call opens the file again. */
     async close() {
         await this.#last;
-        const driver = this.#driver;
-        this.#driver = null;
+        const driver = this.#driver.drop();
         if (driver) await driver.then((made) => made.close(), () => {});
         for (const place of this.#places.values()) place.release();
     }
@@ -141,7 +141,7 @@ class File {
     async #repeat(work, end, signal = NEVER) {
         for (let tries = 0; ; tries++) {
             try {
-                return await (await this.#opened()).run(work());
+                return await (await this.#driver.get()).run(work());
             } catch (error) {
                 if (kindOf(error) !== "BUSY" || performance.now() >= end) throw error;
                 await sleep(WAITS_MS[Math.min(tries, WAITS_MS.length - 1)], signal);
@@ -151,17 +151,6 @@ class File {
     }
 
     // The connection
-
-    #opened() {
-        if (!this.#driver) {
-            const opening = this.#open();
-            this.#driver = opening;
-            opening.catch(() => {
-                if (this.#driver === opening) this.#driver = null;
-            });
-        }
-        return this.#driver;
-    }
 
     async #open() {
         this.#check([""]); // While no connection is open, the log is not ours.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 "use strict";
+const { Kept } = require("./kept");
 const { RAW, isReply, kindOf } = require("./replies");
 const { within } = require("./time");
 
@@ -51,7 +52,7 @@ function end(client) {
 class Line {
     #find;
     #timeout;
-    #connecting = null; // a promise of the client
+    #connecting = new Kept(() => this.#connect());
     #client = null;
     #ids = new WeakMap();
     #closed = false;
@@ -64,14 +65,7 @@ class Line {
     /** Returns the client, connected. */
     connected() {
         if (this.#closed) return Promise.reject(new Error("the connection was closed"));
-        if (!this.#connecting) {
-            const connecting = this.#connect();
-            this.#connecting = connecting;
-            connecting.catch(() => {
-                if (this.#connecting === connecting) this.#connecting = null;
-            });
-        }
-        return this.#connecting;
+        return this.#connecting.get();
     }
 
     async #connect() {
@@ -117,14 +111,16 @@ class Line {
     /** Ends the connection, so that the next command makes another one; if given, only that of `client`. */
     drop(client = this.#client) {
         if (client === null || client !== this.#client) return;
-        this.#client = this.#connecting = null;
+        this.#client = null;
+        this.#connecting.drop();
         end(client);
     }
 
     /** Ends the connection, also if it is being made. No other one is made. */
     close() {
         this.#closed = true;
-        if (this.#client === null && this.#connecting) this.#connecting.then(end, () => {});
+        const connecting = this.#connecting.drop();
+        if (this.#client === null && connecting) connecting.then(end, () => {});
         this.drop();
     }
 }

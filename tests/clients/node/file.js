@@ -14,6 +14,7 @@ const { Queue, SyncQueue, Values, Worker, File, FileError, TickwheelError, TaskI
     NoRights, Unavailable, WorkerError, Back, Dead, Retry, connect } = require("tickwheel");
 const drivers = require("../../../clients/node/lib/drivers");
 const { OneFile } = require("../../../clients/node/lib/filelink");
+const { Kept } = require("../../../clients/node/lib/kept");
 const { Place } = require("../../../clients/node/lib/place");
 const { one } = require("../../../clients/node/lib/statements");
 const limits = require("./limits");
@@ -822,6 +823,29 @@ test("a file that moves while a change waits acknowledges nothing", async () => 
     fs.renameSync(path, `${path}.old`);
     await db.do("COMMIT");
     await put;
+});
+
+test("a connection is made once, and anew after it failed or was dropped", async () => {
+    const made = [], kept = new Kept(() => {
+        made.push(made.length);
+        return made.length === 1 ? Promise.reject(new Error("no")) : Promise.resolve(made.length);
+    });
+    const both = await Promise.allSettled([kept.get(), kept.get()]);
+    assert.deepEqual([made, both.map((one) => one.status)], [[0], ["rejected", "rejected"]]);
+    assert.deepEqual(await Promise.all([kept.get(), kept.get()]), [2, 2]);
+    assert.deepEqual([await kept.drop(), kept.drop(), await kept.get(), made], [2, null, 3, [0, 1, 2]]);
+});
+
+test("a failure of a promise that was dropped leaves the next one alone", async () => {
+    const fails = [], kept = new Kept(() => new Promise((_, reject) => {
+        fails.push(reject);
+    }));
+    const first = kept.get();
+    kept.drop();
+    const second = kept.get();
+    fails[0](new Error("late"));
+    await assert.rejects(first, /late/);
+    assert.equal(kept.get(), second);
 });
 
 test("a file is used again after its last connection has been closed", async () => {
