@@ -146,7 +146,7 @@ class Attempt {
     // A handler that acknowledges its job itself
 
     async #ackThen(script, keys, args) {
-        const words = this.#loop.scriptWords(this.job, script, keys, args);
+        const words = this.#crew.servers.scriptWords(this.job, script, keys, args);
         this.#checkMine();
         if (this.#acking) throw this.#twice("ackThen");
         this.#acking = this.#runScript(words);
@@ -164,7 +164,7 @@ class Attempt {
     }
 
     #ackOn(db) {
-        const driver = this.#loop.driverOf(this.job, db);
+        const driver = this.#crew.servers.driverOf(this.job, db);
         this.#checkMine();
         return driver.run(this.#ackWithin());
     }

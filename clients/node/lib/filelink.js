@@ -115,8 +115,11 @@ class OneFile {
         this.#file = file;
     }
 
-    /** Returns the driver of a caller's connection to the file. */
-    adopt(db) {
+    scriptWords(job) {
+        throw new TypeError(`the home of '${job.id}' is a file: expected job.ackOn(db)`);
+    }
+
+    driverOf(job, db) {
         return this.#file.adopt(db);
     }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const effect = require("./effect");
-const { OneFile } = require("./filelink");
 const { Line } = require("./line");
 const { endOf, isElsewhere } = require("./refusals");
 const { kindOf } = require("./replies");
@@ -135,28 +133,6 @@ class Loop {
             }
         } while (!until.aborted);
         return undefined;
-    }
-
-    /** Returns the command that acknowledges a job and runs a script of its handler. Throws if a key of the script
-     * lies in another slot than the queue. */
-    scriptWords(job, script, keys, args) {
-        if (this.#crew.servers instanceof OneFile) {
-            throw new TypeError(`the home of '${job.id}' is a file: expected job.ackOn(db)`);
-        }
-        const names = effect.keysOf(keys);
-        for (const key of names) {
-            if (this.#crew.servers.groups([job.queue, key]).length === 1) continue;
-            throw new RangeError(`the key '${key}' is in another slot than the queue '${job.queue}': expected the ` +
-                "same text in braces");
-        }
-        return effect.words(job.names, script, names, args);
-    }
-
-    /** Returns the driver of a handler's connection to the file of the queues. */
-    driverOf(job, db) {
-        const { servers } = this.#crew;
-        if (servers instanceof OneFile) return servers.adopt(db);
-        throw new TypeError(`the home of '${job.id}' is a server: expected job.ackThen(script, keys, args)`);
     }
 
     async #say(client, words) {

@@ -4,8 +4,11 @@
 //   find(slot)            a client, not connected yet, for the server that serves the slot
 //   failed(slot, error)   takes notice of an error; true if find() leads to another server now
 //   ask(slot, error, words, timeout)   sends words to the node that an ASK error names
+//   scriptWords(job, script, keys, args)   the command that acknowledges a job and runs a script of its handler
+//   driverOf(job, db)     the driver of a handler's connection to the file of the job
 "use strict";
 const check = require("./check");
+const effect = require("./effect");
 const { WorkerError } = require("./errors");
 const { RAW, isReply, kindOf } = require("./replies");
 const { checkClient, isCluster, isSentinel } = require("./queue");
@@ -18,11 +21,30 @@ const { within } = require("./time");
 
 const NOT_CONNECTED = "the cluster client knows no node: connect() it before the worker runs";
 
+/** Servers of Redis, which run scripts. */
+class Servers {
+    /** Throws a RangeError if a key of the script lies in another slot than the queue. */
+    scriptWords(job, script, keys, args) {
+        const names = effect.keysOf(keys);
+        for (const key of names) {
+            if (this.groups([job.queue, key]).length === 1) continue;
+            throw new RangeError(`the key '${key}' is in another slot than the queue '${job.queue}': expected the ` +
+                "same text in braces");
+        }
+        return effect.words(job.names, script, names, args);
+    }
+
+    driverOf(job) {
+        throw new TypeError(`the home of '${job.id}' is a server: expected job.ackThen(script, keys, args)`);
+    }
+}
+
 /** One server; or a primary that `make()` finds, whichever server that is at the time. */
-class OnePrimary {
+class OnePrimary extends Servers {
     #make;
 
     constructor(make) {
+        super();
         this.#make = make;
     }
 
@@ -50,7 +72,7 @@ function split(address) {
  * connection per node, which a waiting TW.TAKE would block. An unknown owner is found by asking any node, which
  * names it.
  */
-class ClusterNodes {
+class ClusterNodes extends Servers {
     #cluster;
     #map;
     #sample = null; // a client of a node, for its user, password and TLS
@@ -59,6 +81,7 @@ class ClusterNodes {
     #turn = 0;
 
     constructor(cluster, map) {
+        super();
         this.#cluster = cluster;
         this.#map = map;
     }
