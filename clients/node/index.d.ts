@@ -330,7 +330,7 @@ export class SyncQueue<B extends boolean = false> {
     constructor(db: SyncConnection, key: Bytes, options?: QueueOptions<B>);
     readonly key: Bytes;
 
-    put(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): string | null;
+    put(id: Bytes | null, payload: Value | Values, options?: PutOptions): string | null;
     cancel(...ids: [Bytes, ...Bytes[]]): (0 | 1 | 2)[];
     move(id: Bytes, options: MoveOptions): boolean | null;
     get(id: Bytes): Task<B extends true ? Buffer : string> | null;

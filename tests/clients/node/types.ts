@@ -121,6 +121,7 @@ async function files() {
     const task = bytes.on(quick).get("a"), first: Buffer | undefined = task?.payload[0];
     const mine: SyncQueue = new SyncQueue(quick, "s"), other: Queue = new Queue(slow, "s");
     const numbers: number[] = [mine.count(), mine.purgeAll(), ...mine.cancel("a"), ...mine.forecast()];
+    const made: (string | null)[] = [mine.put(null, { order: 42 }), mine.put("b", new Values("x"))];
     const waiting: Row[] = [...mine.range()], tasks: number | undefined = mine.stats()?.tasks;
     new Worker(home).task("s", (job) => job.text);
     new Worker(home).task("s", async (job) => {
@@ -147,9 +148,12 @@ async function files() {
     const wrong: Promise<number> = queue.on(quick).count();
     // @ts-expect-error: a file has no targets
     mine.send("t", "a", { x: 1 });
+    // @ts-expect-error: JSON has no undefined value
+    mine.put("a", undefined);
     // @ts-expect-error: no words
     mine.putWords("a", "x");
-    return [id, later, first, other, numbers, waiting, tasks, known, wrong, (error: FileError) => error.code];
+    return [id, later, first, other, numbers, made, waiting, tasks, known, wrong,
+        (error: FileError) => error.code];
 }
 
 async function errors(error: TickwheelError) {
