@@ -154,7 +154,7 @@ int child_start(struct child *child, struct job *job, bool output, bool hold)
 
 /* A process that the command has left behind may hold the pipes open, so only the bytes that are there now are
  * read. The system keeps the ended command until they have gone on. */
-enum child_state child_look(struct child *child, int *status)
+enum child_state child_look(struct child *child, bool leave, int *status)
 {
     siginfo_t ended = {.si_pid = 0};
     if (child->process == 0 || waitid(P_PID, (id_t)child->process, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -163,6 +163,8 @@ enum child_state child_look(struct child *child, int *status)
     for (int which = OUTPUT; which <= ERRORS; which++)
         if (!pass_all(child, which))
             return CHILD_WAITS;
+    if (!leave)
+        child_signal(child, SIGTERM); /* until it is reaped, its group is no other command's */
     waitpid(child->process, status, 0);
     shut(child, OUTPUT);
     shut(child, ERRORS);

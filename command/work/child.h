@@ -52,9 +52,10 @@ enum child_state {
     CHILD_ENDED
 };
 
-/* Looks whether the command has ended, without waiting. If so, passes on the rest of its outputs and closes
- * the pipes; *status receives the status of waitpid(). */
-enum child_state child_look(struct child *child, int *status);
+/* Looks whether the command has ended, without waiting. If so, passes on the rest of its outputs, closes the
+ * pipes and, unless `leave`, sends SIGTERM to the processes that are left in its group; *status receives the
+ * status of waitpid(). */
+enum child_state child_look(struct child *child, bool leave, int *status);
 
 /* Sends a signal to the command and to all processes of its group. */
 void child_signal(const struct child *child, int number);

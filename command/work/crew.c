@@ -139,7 +139,7 @@ void crew_reap(struct crew *crew)
         struct place *place = &crew->place[i];
         if (is_being_ended(crew, place))
             continue;
-        enum child_state state = child_look(&place->child, &status);
+        enum child_state state = child_look(&place->child, crew->options.leave, &status);
         if (state != CHILD_RUNS)
             timers_cancel(crew->timers, &place->timeout);
         crew->waits |= state == CHILD_WAITS;

@@ -22,6 +22,7 @@ struct crew_options {
     uint64_t beat_ms;
     uint64_t timeout_ms; /* a command that runs for so long is ended, and has failed; 0: none */
     bool output;         /* the standard output of commands comes through this process */
+    bool leave;          /* the processes that a command leaves behind run on */
     crew_ended_fn *ended;
     crew_beat_fn *beat;
     void *arg;

@@ -290,6 +290,7 @@ static bool make_crew(struct worker *worker)
                                       .beat_ms = options->lease_ms < 3 ? 1 : options->lease_ms / 3,
                                       .timeout_ms = options->timeout_ms,
                                       .output = screen_live() && isatty(STDOUT_FILENO),
+                                      .leave = options->leave,
                                       .ended = on_ended,
                                       .beat = on_beat,
                                       .arg = worker};

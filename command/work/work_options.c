@@ -37,6 +37,8 @@ static const char HELP_HEAD[] =
     "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
     "                  a second later, SIGKILL, with its whole process group. Its\n"
     "                  attempt has failed, whatever its exit status (default: none)\n"
+    "  --leave         let the processes run on that CMD leaves behind in its group\n"
+    "                  (default: they get SIGTERM when it has ended)\n"
     "  --back TIME     give the task of a CMD that ends with status 75 back for so\n"
     "                  long, 1ms to 365d (default 1s). The attempt does not count\n"
     "  --lease TIME    a task that is taken is ours for so long, 1ms to 4294967295ms,\n"
@@ -164,6 +166,7 @@ int work_options_parse(int argc, char **argv, struct work_options *options)
     options_ms(&table, "--lease", &options->lease_ms, lease.least, lease.most);
     options_other(&table, "--name", take_name, options->name);
     options_ms(&table, "--grace", &options->grace_ms, 0, JOB_DAY_MS);
+    options_flag(&table, "--leave", &options->leave);
     options_flag(&table, "--quiet", &options->quiet);
     int status = options_read(&table, argc, argv);
     if (status >= 0)

@@ -21,7 +21,7 @@ struct work_options {
     uint64_t jobs, lease_ms, grace_ms;
     uint64_t timeout_ms; /* of a command; 0: none */
     uint64_t back_ms;    /* how long a task waits whose command says that it is too early */
-    bool has_grace, quiet;
+    bool has_grace, leave, quiet;
     char **queue;
     size_t queues;
 };

@@ -447,12 +447,20 @@ def test_the_first_failure_is_told_whichever_attempt_it_is(place, work):
 
 # The processes of a command
 
-def test_a_process_that_a_command_leaves_behind(place, work):
+def test_a_process_that_a_command_leaves_behind_ends_too(place, work):
+    place.put("a")
+    one = work(place, "sleep infinity & echo $! > behind.pid")
+    pid = pid_in(one.out.parent / "behind.pid")
+    wait_until(lambda: not runs(pid))
+    assert one.stop() == [1, 0, 0, 0, 0]
+
+
+def test_a_process_that_is_left_behind_by_an_option(place, work):
     """The task is done when the command ends. The process runs on, without a standard error, and nobody waits
     for it."""
     place.put("a")
     one = work(place, "trap '' PIPE; mkfifo .go; (read line < .go; echo late >&2 || echo lost > told) & "
-               "echo $! > behind.pid")
+               "echo $! > behind.pid", "--leave")
     folder = one.out.parent
     pid = pid_in(folder / "behind.pid")
     gone(place, "a")
