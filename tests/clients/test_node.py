@@ -3,7 +3,8 @@
 workers share is in test_workers.py. Most checks are in scripts of node/, since each start of Node takes 50 ms.
 
 TICKWHEEL_NODE_PATH: the folder that has node-redis; Debian's if unset.
-TICKWHEEL_NODE_DRIVER: the driver for SQLite of the tests of a file; Debian's sqlite3 if unset."""
+TICKWHEEL_NODE_DRIVER: the driver for SQLite of the tests of a file; Debian's sqlite3 if unset. Long rounds have
+better-sqlite3 too, where fetch_better_sqlite3 has fetched it."""
 import contextlib
 import json
 import os
@@ -24,6 +25,7 @@ PACKAGE, SCRIPTS = ROOT / "clients/node", pathlib.Path(__file__).parent / "node"
 MODULES = node_path()[0]
 PAGE = ROOT / "docs/node.md"
 BLOCK = re.compile(r"^```js\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BETTER_SQLITE3 = ROOT / "build/better-sqlite3/node_modules"
 FILE_SECTION = re.compile(r"^## A file instead of a server$.*?(?=^## )", re.DOTALL | re.MULTILINE)
 
 
@@ -56,6 +58,19 @@ def modules(tmp_path_factory):
     return folder
 
 
+DRIVERS = [pytest.param(None, id="usual")]
+if BETTER_SQLITE3.exists():
+    DRIVERS.append(pytest.param(BETTER_SQLITE3, id="better-sqlite3", marks=pytest.mark.long(only=True)))
+
+
+@pytest.fixture(params=DRIVERS)
+def driver(request):
+    """A driver for SQLite, and the folders that have it and npm's other packages."""
+    if request.param is None:
+        return node_driver(), node_path()
+    return "better-sqlite3", [*node_path(), str(request.param)]
+
+
 def run(words, env=None, **options):
     """Runs a program to its end, and returns its output."""
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False, timeout=PATIENCE,
@@ -64,8 +79,8 @@ def run(words, env=None, **options):
     return done.stdout
 
 
-def environment(modules, server=None):
-    found = {"NODE_PATH": ":".join([str(modules), *node_path()])}
+def environment(modules, server=None, folders=None):
+    found = {"NODE_PATH": ":".join([str(modules), *(folders or node_path())])}
     return {**found, "TICKWHEEL_URL": f"redis://{HOST}:{server.port}"} if server else found
 
 
@@ -76,10 +91,11 @@ def test_the_interface(script, common, modules, tmp_path):
     all_pass(run([node(), SCRIPTS / script, tmp_path], env=environment(modules, common)))
 
 
-def test_a_file(modules, tmp_path):
+def test_a_file(modules, driver, tmp_path):
     new_file(tmp_path, "new.db")
-    env = {"TICKWHEEL_DRIVER": node_driver(), "TICKWHEEL_BUILD": os.path.dirname(command()[0])}
-    all_pass(run([node(), SCRIPTS / "file.js", tmp_path], env={**environment(modules), **env}))
+    name, folders = driver
+    env = {"TICKWHEEL_DRIVER": name, "TICKWHEEL_BUILD": os.path.dirname(command()[0])}
+    all_pass(run([node(), SCRIPTS / "file.js", tmp_path], env={**environment(modules, folders=folders), **env}))
 
 
 def all_pass(told):
@@ -242,24 +258,27 @@ await counts;
 """
 
 
-def test_the_section_about_a_file(modules):
+def test_the_section_about_a_file(modules, driver, tmp_path):
     """The blocks of docs/node.md about a file are a program too, of which the test leaves out the blocks with
     another driver."""
-    driver, folder = node_driver(), modules.parent
-    new_file(folder, "shop.db")
+    name, folders = driver
+    new_file(tmp_path, "shop.db")
+    (tmp_path / "node_modules").mkdir()
+    for path in modules.iterdir():
+        (tmp_path / "node_modules" / path.name).symlink_to(path)
     blocks = [block for block in BLOCK.findall(FILE_SECTION.search(PAGE.read_text())[0])
-              if f'from "{driver}"' in block or not re.search('from "(better-)?sqlite3"', block)]
+              if f'from "{name}"' in block or not re.search('from "(better-)?sqlite3"', block)]
     run_at = next(i for i, block in enumerate(blocks) if "worker.run()" in block)
     blocks[run_at] = blocks[run_at].replace("await worker.run();", WORKED)
-    source = folder / "file.mjs"
+    source = tmp_path / "file.mjs"
     source.write_text("\n".join([*blocks, PAID, 'console.log(await mails.count(), "waits");']))
-    if driver != "node:sqlite" and not (modules / driver).exists():
-        (modules / driver).symlink_to(next(path for path in (pathlib.Path(one) / driver for one in node_path())
-                                           if path.exists()))
-    told = run([node(), source], env=environment(modules), cwd=folder)
-    if driver == "node:sqlite":
+    if name != "node:sqlite":
+        (tmp_path / "node_modules" / name).symlink_to(
+            next(path for path in (pathlib.Path(one) / name for one in folders) if path.exists()))
+    told = run([node(), source], env=environment(modules, folders=folders), cwd=tmp_path)
+    if name == "node:sqlite":
         assert told.splitlines() == ["to ann@example.org 1", "0 waits"]
         return
     assert told.splitlines() == ["to ann@example.org 1", "1 done", "1 waits"]
-    with contextlib.closing(sqlite3.connect(folder / "shop.db")) as db:
+    with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as db:
         assert db.execute("SELECT id, paid FROM orders").fetchall() == [(47, 9)]
