@@ -1744,6 +1744,16 @@ def test_addresses(connect):
         connect(None)
 
 
+def test_a_cluster_of_asyncio_has_tls_or_is_refused():
+    """A bug of redis-py before 4.4: with rediss:// it connected without TLS, and told nobody."""
+    if tuple(map(int, redis.__version__.split(".")[:2])) < (4, 4):
+        with pytest.raises(ValueError, match="redis-py is 4.*: expected 4.4 or later"):
+            tickwheel.aio.connect("rediss+cluster://h:7")
+    else:
+        node = tickwheel.aio.connect("rediss+cluster://h:7").nodes_manager.startup_nodes["h:7"]
+        assert "SSL" in node.connection_class.__name__
+
+
 @pytest.mark.parametrize("make", [tickwheel.File, tickwheel.aio.File], ids=["threads", "asyncio"])
 def test_a_path_that_is_no_file(make, tmp_path, monkeypatch):
     """SQLite says "unable to open database file", and no reason."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from typing import Any, Dict, NamedTuple, Tuple
 from urllib.parse import unquote, urlsplit
@@ -59,6 +60,15 @@ def primary(address: str, tls: Dict[str, bool], package: str, options: Dict[str,
     return found.master_for(unquote(name), **{**settings, **user_of(user), "db": int(db or 0), **options})
 
 
+def check_tls(cluster: Any, package: str) -> None:
+    """Raises ValueError if this class would connect without TLS, and so send the password: that of asyncio does
+    before redis-py 4.4."""
+    if package == "redis.asyncio" and "ssl" not in inspect.signature(cluster).parameters:
+        found = importlib.import_module("redis").__version__
+        raise ValueError(f"the url's scheme is 'rediss+cluster', and redis-py is {found}: expected 4.4 or "
+                         "later, in which a cluster of asyncio has TLS")
+
+
 def connect(url: str, file: Any, package: str, options: Dict[str, Any]) -> Any:
     """Returns a client. `file` is the class of files, and `package` has those of servers."""
     if not isinstance(url, str):
@@ -73,6 +83,8 @@ def connect(url: str, file: Any, package: str, options: Dict[str, Any]) -> Any:
         return primary(address, {"ssl": True} if kind == "rediss" else {}, package, dict(options))
     if kind in ("redis", "rediss") and way == "cluster":
         cluster = kit_of(package).cluster
+        if kind == "rediss":
+            check_tls(cluster, package)
         with TRANSLATED:  # It asks the nodes.
             return cluster.from_url(f"{kind}://{address}", **{"socket_timeout": PATIENCE_S, **options})
     if scheme in ("redis", "rediss", "unix") and address:
