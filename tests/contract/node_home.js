@@ -37,16 +37,19 @@ async function connectFile(url, options) {
 
 // An attempt is answered by the code of the worker, whose handler ends at once.
 
-const crewOf = (stopping) => ({
+const crewOf = (told, stopping) => ({
     settings: { buffers: false, lease: NO_BEAT_MS }, stopping, over: NEVER, emit() {},
+    counted(result) {
+        told.count = result;
+    },
     fail(error) {
         throw error;
     },
 });
 
-/** An attempt that sends its words over the link, and keeps the last reply in `told`. */
+/** An attempt that sends its words over the link. `told` receives the last reply, and its name in the counts. */
 function attemptOf(row, told = {}, stopping = NEVER) {
-    return new Attempt(crewOf(stopping), {
+    return new Attempt(crewOf(told, stopping), {
         async tell(words) {
             told.reply = await link.sendCommand(words, RAW);
             return { reply: told.reply, again: false };
@@ -122,8 +125,8 @@ const CALLS = {
     async answer(number, how, options, text) {
         const when = whenOf(options), told = {};
         const stopping = how === "back" && when === null ? AbortSignal.abort() : NEVER;
-        const count = await attemptOf(rows[number], told, stopping).run(async () => HANDLERS[how](when, text));
-        return { count, reply: told.reply };
+        await attemptOf(rows[number], told, stopping).run(async () => HANDLERS[how](when, text));
+        return told;
     },
     touch: (number, lease) => link.sendCommand(["TW.TOUCH", ...attemptOf(rows[number]).job.names, "LEASE",
         String(lease)], RAW),
