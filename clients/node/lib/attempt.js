@@ -39,7 +39,7 @@ class Attempt {
     #abandon;
     #acking = null; // a promise of the reply, while and after the handler acknowledges its job by a script
     #done = false; // It has done so.
-    #within = false; // It has acknowledged its job in a transaction, which may be open, or was rolled back.
+    #within = 0; // how often it has acknowledged its job in a transaction that may be open, or was rolled back
     #ended = false; // The handler has returned, or nobody waits for it any more.
     #expiry = null; // a promise of the end of the attempt, whose time limit is over
     #abandoned = new Promise((resolve) => {
@@ -123,6 +123,7 @@ class Attempt {
     async #expire(limit, work) {
         const { signal } = this.job;
         await sleep(limit, work.signal);
+        if (work.signal.aborted) return;
         while (this.#acking && !this.#done && !signal.aborted) await this.#acking.catch(() => {});
         if (this.#within) await this.#findOut();
         if (work.signal.aborted || this.#done || signal.aborted) return;
@@ -133,8 +134,14 @@ class Attempt {
         await this.#expiry;
     }
 
-    #touch(until) {
-        return this.#loop.tell(["TW.TOUCH", ...this.job.names, "LEASE", String(this.#crew.settings.lease)], until);
+    /** Extends the lease. This waits while a transaction is open in which the handler has acknowledged its job. If the
+     * task is leased still, that one was rolled back. */
+    async #touch(until) {
+        const within = this.#within;
+        const told = await this.#loop.tell(["TW.TOUCH", ...this.job.names, "LEASE",
+            String(this.#crew.settings.lease)], until);
+        if (told && told.reply !== null && this.#within === within) this.#within = 0;
+        return told;
     }
 
     #letGo() {
@@ -164,14 +171,13 @@ class Attempt {
     }
 
     #ackOn(db) {
-        const driver = this.#crew.servers.driverOf(this.job, db);
-        this.#checkMine();
-        return driver.run(this.#ackWithin());
+        return this.#crew.servers.driverOf(this.job, db).run(this.#ackWithin());
     }
 
     /** Acknowledges the job in the transaction of the handler. The work is for its connection. */
     * #ackWithin() {
         const { queue, id, names } = this.job;
+        this.#checkMine();
         let reply;
         try {
             reply = yield* inTransaction(["TW.ACK", ...names]);
@@ -179,7 +185,7 @@ class Attempt {
             throw translated(error);
         }
         if (reply === 0) throw this.#within ? this.#twice("ackOn") : new NotYours(queue, id);
-        this.#within = true;
+        this.#within++;
     }
 
     /** Finds out whether the transaction is committed, in which the handler has acknowledged its job. While it is

@@ -28,7 +28,7 @@ function redisOf(url) {
 function closable(client) {
     async function close() {
         const nodes = await Promise.all(client.masters ? client.masters.map((node) => node.client) : [client]);
-        const last = Promise.all(nodes.map((node) => node && node.isReady && node.ping()));
+        const last = Promise.allSettled(nodes.map((node) => node && node.isReady && node.ping()));
         await within(last, TIMEOUT_MS, "closing").catch(() => {});
         end(client);
     }

@@ -187,7 +187,7 @@ class WorkerBase:
         if self._settings.on_end is not None:
             try:
                 self._settings.on_end(job, end, error if end in ("failed", "died") else None)
-            except Exception:  # pylint: disable=broad-except
+            except BaseException:  # pylint: disable=broad-except  # sys.exit() would end a thread of the worker
                 log.exception("on_end failed, of %r", job)
         self._count(end)
 

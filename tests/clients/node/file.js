@@ -647,6 +647,34 @@ test("a heartbeat behind the acknowledgement does not end the job", async () => 
     await close();
 });
 
+test("an acknowledgement that was rolled back is none, and the next heartbeat knows", async () => {
+    const { queue, home, path } = await fresh(), { db, exec, noted, close } = await withEffects(path);
+    let beat;
+    home.call = async (words, ...rest) => {
+        const reply = await File.prototype.call.call(home, words, ...rest);
+        if (words[0] === "TW.TOUCH") beat(reply);
+        return reply;
+    };
+    const beaten = () => new Promise((resolve) => {
+        beat = resolve;
+    });
+    await queue.put("a", "x");
+    const worker = new Worker(home, { lease: 300 }).task("work", async (job) => {
+        await exec("BEGIN IMMEDIATE");
+        await job.ackOn(db);
+        await exec("INSERT INTO effects VALUES ('a'); ROLLBACK");
+        while (await beaten() === null) assert.ok(!job.signal.aborted);
+        await queue.cancel("a");
+        await limits.aborted(job.signal);
+        await exec("BEGIN IMMEDIATE");
+        await assert.rejects(async () => job.ackOn(db), /^NotYours: /);
+        await exec("ROLLBACK");
+    });
+    assert.deepEqual(await worker.runReady(), { ...NOTHING, notYours: 1 });
+    assert.equal(await noted(), null);
+    await close();
+});
+
 /** Handlers whose time limit passes at some time. */
 const BEYOND = {
     async after(by) {
