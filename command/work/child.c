@@ -160,11 +160,11 @@ enum child_state child_look(struct child *child, bool leave, int *status)
     if (child->process == 0 || waitid(P_PID, (id_t)child->process, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         ended.si_pid == 0)
         return CHILD_RUNS;
+    if (!leave)
+        child_signal(child, SIGTERM); /* until it is reaped, its group is no other command's */
     for (int which = OUTPUT; which <= ERRORS; which++)
         if (!pass_all(child, which))
             return CHILD_WAITS;
-    if (!leave)
-        child_signal(child, SIGTERM); /* until it is reaped, its group is no other command's */
     waitpid(child->process, status, 0);
     shut(child, OUTPUT);
     shut(child, ERRORS);

@@ -52,8 +52,8 @@ enum child_state {
     CHILD_ENDED
 };
 
-/* Looks whether the command has ended, without waiting. If so, passes on the rest of its outputs, closes the
- * pipes and, unless `leave`, sends SIGTERM to the processes that are left in its group; *status receives the
+/* Looks whether the command has ended, without waiting. If so, sends SIGTERM to the processes that are left in
+ * its group, unless `leave`, passes on the rest of its outputs, and closes the pipes; *status receives the
  * status of waitpid(). */
 enum child_state child_look(struct child *child, bool leave, int *status);
 
