@@ -68,6 +68,8 @@
  *             - Example: tw_wheel_cancel() cannot fail, and returns whether the timer was pending. A cancel in
  *               a file can fail: tw_store_cancel() returns 0 or an error, and writes its outcome to *found.
  *             - A struct or a text that a call fills in, and a second outcome, always go through a pointer.
+ *             - tw_wheel_size() returns a size, and 0 for a geometry that is not valid. tw_store_stop() has
+ *               ended the run also if it returns an error.
  *             - Three calls return another `int`: tw_wheel_visit() and tw_wheel_visit_until() the value with
  *               which `visit` ended the visit, and tw_loop_epoll_wait() that of epoll_wait().
  *   Messages  A call with a `message` explains its error there, in at most `size` bytes, always terminated.
