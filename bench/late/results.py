@@ -6,6 +6,7 @@ SIDES = {"sched": ("scheduler", "ours", "memory"), "libuv": ("libuv", "blue", "m
          "go": ("Go, time.AfterFunc", "sky", "memory"), "store": ("a file", "ours", "disk"),
          "module": ("Redis module", "ours", "Redis"), "python": ("Python, threads", "ours", "Redis"),
          "asyncio": ("Python, asyncio", "ours", "Redis"), "python_file": ("Python, a file", "ours", "disk"),
+         "node_file": ("Node, a file", "ours", "disk"),
          "bullmq_hz10": ("BullMQ, hz 10", "pink", "Redis"), "bullmq_hz100": ("BullMQ, hz 100", "plum", "Redis"),
          "pgboss": ("pg-boss", "gold", "disk"), "graphile": ("graphile-worker", "brown", "disk"),
          "graphile_default": ("graphile-worker, default", "brown", "disk"),
