@@ -80,7 +80,7 @@ check: ## run the checks below, but for stress, up to coverage
 # musl, a bare machine, and the pages in a browser.
 rounds: ## run the long rounds of the tests
 # Installations, each header alone, laws that compile all sources once more, the pages in a browser.
-rest: ## run the long tests that make test has in no shorter form
+rest: ## run the long tests that do not end in _long
 # ROUNDS= rounds beside busy loops, each some ten minutes, one on one processor, three with late threads.
 # build/stress/summary has the results.
 stress: ## run the tests while the machine is busy; ROUNDS=10
